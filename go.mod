@@ -1,0 +1,3 @@
+module github.com/bide-mq/bide
+
+go 1.26
