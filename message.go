@@ -10,7 +10,7 @@ import (
 )
 
 // MaxMessageSize bounds a message body, in bytes. The longest valid body is
-// 104 bytes; anything longer is refused unread.
+// 102 bytes; anything longer is refused unread.
 const MaxMessageSize = 128
 
 // messageVersion opens every body, so that a later format is told from garbage.

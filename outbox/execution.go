@@ -1,0 +1,215 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/bide-mq/bide"
+)
+
+// Execution is a READ COMMITTED transaction that holds the rows of the tasks
+// it is to finish. Locking never waits for another transaction. It must end in
+// Finish or Abort.
+//
+// Nothing else may wait for long either: whoever waits for one of its rows for
+// deadlock_timeout while it waits in turn becomes the deadlock's victim. Its
+// time is therefore bounded; see [Execution.Limit].
+type Execution struct {
+	l     *Ledger
+	conn  *pgxpool.Conn
+	begun time.Time
+	// journal is the sweep_batch row, 0 for none.
+	journal int64
+
+	// Tasks are locked and due.
+	Tasks []bide.Task
+	// Suspects are due, but an earlier execution of theirs ended without a
+	// word. They are not part of this execution.
+	Suspects []bide.Task
+	// Now is the database's clock when the transaction began.
+	Now time.Time
+}
+
+// Lock begins an execution of the named tasks. Those that are gone, not yet
+// due, or held by another transaction are missing from it: ask Peek which.
+// Tasks named in trial are executed in spite of their past; pass them alone.
+func (l *Ledger) Lock(ctx context.Context, ids []int64, trial bool) (*Execution, error) {
+	e, err := l.begin(ctx, func(b *pgx.Batch, read func(pgx.Rows) error) {
+		b.Queue(l.q["lock"], ids).Query(read)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock tasks: %w", err)
+	}
+	if !trial {
+		e.setAside(func(t bide.Task) bool { return t.Reclaims > 0 })
+	}
+	return e, nil
+}
+
+// Due says what a sweep looks for.
+type Due struct {
+	// Types are the types to look for.
+	Types []string
+	// WaitingFrom and SentFrom are the times up to which the last scan found
+	// nothing; zero to scan everything.
+	WaitingFrom, SentFrom time.Time
+	// Grace is how long a SENT task may be overdue.
+	Grace time.Duration
+	// Limit is the most tasks to take of each state.
+	Limit int
+}
+
+// LockDue begins an execution of overdue tasks. It journals the execution
+// first, so that a task that kills its worker is known by it.
+func (l *Ledger) LockDue(ctx context.Context, due Due) (*Execution, error) {
+	e, err := l.begin(ctx, func(b *pgx.Batch, read func(pgx.Rows) error) {
+		b.Queue(l.q["plan_by_index"])
+		b.Queue(l.q["lock_due"], due.Types, fromMark(due.WaitingFrom), fromMark(due.SentFrom), due.Grace, due.Limit).Query(read)
+		b.Queue(l.q["plan_default"])
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock overdue tasks: %w", err)
+	}
+	if len(e.Tasks) == 0 {
+		return e, nil
+	}
+	if err := e.writeJournal(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal a sweep: %w", err), e.Abort(ctx))
+	}
+	return e, nil
+}
+
+// fromMark turns no mark into the least time that a task can have.
+func fromMark(mark time.Time) time.Time {
+	if mark.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return mark
+}
+
+// begin opens the transaction and locks in one round trip.
+func (l *Ledger) begin(ctx context.Context, queue func(b *pgx.Batch, read func(pgx.Rows) error)) (*Execution, error) {
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e := &Execution{l: l, conn: conn, begun: time.Now()}
+	b := &pgx.Batch{}
+	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	b.Queue(l.q["limit"], strconv.FormatInt(l.limits.statement, 10), strconv.FormatInt(l.limits.idle, 10)).QueryRow(func(row pgx.Row) error {
+		return row.Scan(nil, nil, nil, nil, &e.Now)
+	})
+	queue(b, func(rows pgx.Rows) (err error) {
+		e.Tasks, err = pgx.CollectRows(rows, pgx.RowToStructByPos[bide.Task])
+		return err
+	})
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return nil, errors.Join(err, e.Abort(ctx))
+	}
+	return e, nil
+}
+
+// writeJournal commits, on a connection of its own, that these tasks are about
+// to be executed.
+func (e *Execution) writeJournal(ctx context.Context) error {
+	ids := make([]int64, len(e.Tasks))
+	for i, t := range e.Tasks {
+		ids[i] = t.ID
+	}
+	var dead []int64
+	if err := e.l.pool.QueryRow(ctx, e.l.q["sweep_begin"], ids).Scan(&e.journal, &dead); err != nil {
+		return err
+	}
+	e.setAside(func(t bide.Task) bool { return t.Reclaims > 0 || slices.Contains(dead, t.ID) })
+	return nil
+}
+
+// setAside moves the suspects out of the execution.
+func (e *Execution) setAside(suspect func(bide.Task) bool) {
+	e.Tasks = slices.DeleteFunc(e.Tasks, func(t bide.Task) bool {
+		if !suspect(t) {
+			return false
+		}
+		e.Suspects = append(e.Suspects, t)
+		return true
+	})
+}
+
+// Conn is the connection inside the open transaction, for handlers. They must
+// not end the transaction.
+func (e *Execution) Conn() *pgxpool.Conn { return e.conn }
+
+// Limit bounds the statements that follow to what is left of the execution's
+// time, and reports an error when nothing is.
+func (e *Execution) Limit(ctx context.Context) error {
+	left := e.l.limits.statement - time.Since(e.begun).Milliseconds()
+	if left <= 0 {
+		return fmt.Errorf("%w: %d ms", ErrTooLong, e.l.limits.statement)
+	}
+	_, err := e.conn.Exec(ctx, e.l.q["limit"], strconv.FormatInt(left, 10), strconv.FormatInt(e.l.limits.idle, 10))
+	return err
+}
+
+// ErrTooLong says that an execution has used up the time in which it may hold
+// its locks.
+var ErrTooLong = errors.New("execution took longer than its limit")
+
+// Verdict is how one task of an execution ended.
+type Verdict struct {
+	TaskID int64
+	Result bide.Result
+	// Note is kept as last_error; "" keeps what stands there.
+	Note string
+}
+
+// Finish moves the tasks to history and commits, in one round trip. Locked
+// tasks without a verdict stay as they were.
+func (e *Execution) Finish(ctx context.Context, via bide.Via, verdicts []Verdict) error {
+	ids, results, notes := make([]int64, len(verdicts)), make([]string, len(verdicts)), make([]string, len(verdicts))
+	for i, v := range verdicts {
+		ids[i], results[i], notes[i] = v.TaskID, string(v.Result), v.Note
+	}
+	b := &pgx.Batch{}
+	if len(verdicts) > 0 {
+		b.Queue(e.l.q["finish"], ids, results, notes, string(via))
+	}
+	if e.journal != 0 {
+		b.Queue(e.l.q["sweep_end"], e.journal)
+	}
+	b.Queue("COMMIT")
+	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
+		return errors.Join(fmt.Errorf("finish tasks: %w", err), e.Abort(ctx))
+	}
+	e.conn.Release()
+	return nil
+}
+
+// Abort rolls back. The journal goes first: once the locks are free, a task
+// that still stands there passes for one that killed its worker. When the
+// database session itself died, that is what it may have done, and the journal
+// stays.
+func (e *Execution) Abort(ctx context.Context) error {
+	defer e.conn.Release()
+	if e.conn.Conn().IsClosed() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	var err error
+	if e.journal != 0 {
+		_, err = e.l.pool.Exec(ctx, e.l.q["sweep_end"], e.journal)
+	}
+	_, rollbackErr := e.conn.Exec(ctx, "ROLLBACK")
+	return errors.Join(err, rollbackErr)
+}
+
+// abortTimeout bounds a rollback; after it the connection is given up, which
+// rolls back as well.
+const abortTimeout = 2 * time.Second

@@ -1,0 +1,115 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/bide-mq/bide"
+)
+
+// Ledger is the services' side: what relays, workers and operators do. It is
+// safe for concurrent use.
+type Ledger struct {
+	pool   *pgxpool.Pool
+	schema Schema
+	id     bide.LedgerID
+	q      queries
+	limits limits
+}
+
+// limits are the time-outs of an executing transaction, in milliseconds.
+type limits struct{ statement, idle int64 }
+
+// Open finds the ledger in the schema. The pool should be made from
+// [PoolConfig]. It is an error if the ledger's version is older than this
+// build needs; a newer one is accepted, for the sake of rolling upgrades.
+func Open(ctx context.Context, pool *pgxpool.Pool, schema Schema) (*Ledger, error) {
+	if err := schema.Validate(); err != nil {
+		return nil, err
+	}
+	have, want, err := Version(ctx, pool, schema)
+	if err != nil {
+		return nil, err
+	}
+	if have < want {
+		return nil, fmt.Errorf("%w: schema %s has version %d, this build needs %d: run `bide migrate`", ErrNotMigrated, schema, have, want)
+	}
+	l := &Ledger{pool: pool, schema: schema}
+	if l.q, err = schema.queries(); err != nil {
+		return nil, err
+	}
+	if err := l.identify(ctx); err != nil {
+		return nil, fmt.Errorf("read the ledger's identity: %w", err)
+	}
+	return l, nil
+}
+
+// ErrNotMigrated says that the ledger is missing or older than the build.
+var ErrNotMigrated = errors.New("ledger not migrated")
+
+// identify reads the ledger's id and derives the limits from the server's
+// deadlock_timeout.
+func (l *Ledger) identify(ctx context.Context) error {
+	var id string
+	var deadlock int64
+	if err := l.pool.QueryRow(ctx, l.q["identify"]).Scan(&id, &deadlock); err != nil {
+		return err
+	}
+	l.limits = limitsFor(deadlock)
+	var err error
+	l.id, err = bide.ParseLedgerID(id)
+	return err
+}
+
+// limitsFor splits nine tenths of the server's deadlock_timeout, in
+// milliseconds, between the longest statement and the longest pause between
+// two. Whoever has waited for deadlock_timeout becomes the deadlock's victim;
+// a transaction that cannot last that long after a lock has been taken from it
+// yields before the application is chosen.
+func limitsFor(deadlock int64) limits {
+	budget := deadlock * 9 / 10
+	return limits{statement: max(budget*2/3, 1), idle: max(budget/3, 1)}
+}
+
+// ID returns the ledger's identity.
+func (l *Ledger) ID() bide.LedgerID { return l.id }
+
+// Schema returns the schema the ledger lives in.
+func (l *Ledger) Schema() Schema { return l.schema }
+
+// PoolConfig parses a connection string for a pool of at most maxConns
+// connections. Errors never quote the string, which may hold a password.
+//
+// Statements are described once and then sent unnamed: every execution is
+// planned for its own arguments, since a generic plan made while the table was
+// small scans it whole later, and no state is left in the session, so that a
+// transaction pooler such as PgBouncer may stand between.
+func PoolConfig(connString string, maxConns int) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(connString)
+	if err != nil {
+		return nil, errors.New("database URL: not a PostgreSQL connection string (postgres://user:password@host:port/database?sslmode=…)")
+	}
+	cfg.MaxConns = int32(maxConns) //nolint:gosec // bounded by the caller's configuration check
+	cfg.MaxConnLifetime = 30 * time.Minute
+	cfg.MaxConnLifetimeJitter = 5 * time.Minute
+	cfg.HealthCheckPeriod = 15 * time.Second
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	return cfg, nil
+}
+
+// inTx runs statements as one READ COMMITTED transaction in one round trip,
+// whatever the database's default isolation is.
+func (l *Ledger) inTx(ctx context.Context, queue func(b *pgx.Batch)) error {
+	b := &pgx.Batch{}
+	b.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
+	b.Queue(l.q["plan_by_index"])
+	queue(b)
+	b.Queue("COMMIT")
+	return l.pool.SendBatch(ctx, b).Close()
+}

@@ -1,0 +1,31 @@
+-- One statement claims for all windows: lock, mark SENT, journal.
+-- $1 levels, $2 and $3 the windows' edges in microseconds of remaining time,
+-- $4 the most to take for each.
+WITH due AS MATERIALIZED (
+    SELECT w.level, t.id, t.run_at
+      FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) AS w (level, lo, hi, most)
+     CROSS JOIN LATERAL (
+        SELECT d.id, d.run_at
+          FROM {{.schema}}.delay_task d
+         WHERE d.status = 'WAITING'
+           AND d.run_at >= now() + w.lo * interval '1 microsecond'
+           AND d.run_at <  now() + w.hi * interval '1 microsecond'
+         ORDER BY d.run_at
+         LIMIT w.most
+           FOR UPDATE SKIP LOCKED) t
+), sent AS (
+    UPDATE {{.schema}}.delay_task d
+       SET status = 'SENT', sends = d.sends + 1, updated_at = now()
+      FROM due
+     WHERE d.id = due.id
+    RETURNING d.id, due.level, due.run_at
+), journal AS (
+    INSERT INTO {{.schema}}.relay_batch (ids)
+    SELECT array_agg(id) FROM sent HAVING count(*) > 0
+    RETURNING id
+)
+-- Without a claim there is still one row, for the clock.
+SELECT clock_timestamp(), coalesce(journal.id, 0), coalesce(sent.id, 0), coalesce(sent.level, 0), coalesce(sent.run_at, now())
+  FROM (SELECT) AS one
+  LEFT JOIN sent ON true
+  LEFT JOIN journal ON true

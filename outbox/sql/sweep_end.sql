@@ -1,0 +1,1 @@
+DELETE FROM {{.schema}}.sweep_batch WHERE id = $1
