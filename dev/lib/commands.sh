@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The commands of dev/services.
 
 up() {
@@ -25,9 +26,13 @@ up_one() {
 
 start_private() {
 	[[ $# -ge 2 ]] || die "start: which kind, and what name?"
-	check_kind "$1"
-	KIND=$1 call install
-	with_lock "${state##*/}.$2" create_and_launch "$@"
+	local kind=$1
+	# Tests ask for "rabbitmq"; which one that is depends on the matrix.
+	[[ $kind != rabbitmq ]] || kind=${BIDE_TEST_RABBITMQ_KIND:-rabbitmq}
+	shift
+	check_kind "$kind"
+	KIND=$kind call install
+	with_lock "${state##*/}.$1" create_and_launch "$kind" "$@"
 }
 
 create_and_launch() {
@@ -37,14 +42,14 @@ create_and_launch() {
 }
 
 on_instance() {
-	local command=$1
+	local verb=$1
 	shift
 	load "$1"
 	shift
-	case $command in
+	case $verb in
 	ctl) call ctl "$@" ;;
 	show) report ;;
-	*) with_lock "${state##*/}.$NAME" "on_$command" ;;
+	*) with_lock "${state##*/}.$NAME" "on_$verb" ;;
 	esac
 }
 

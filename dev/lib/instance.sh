@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The life of an instance, whatever its kind. A kind is a set of functions:
 #
 #   KIND_install          packages
@@ -60,7 +61,7 @@ create() {
 
 launch() {
 	! is_alive || return 0
-	local command
+	local command prefix
 	call command
 	spawn "${command[@]}"
 	await 90 call ready || {

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Debian packages, installed without the servers that they would bring up.
 
 # need_packages PACKAGE...: installs what is missing.

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # PgBouncer in transaction mode before the shared PostgreSQL.
 
 pgbouncer_install() { need_packages pgbouncer; }
@@ -10,7 +11,7 @@ pgbouncer_create() {
 	printf '"bide" "%s"\n' "$PASSWORD" >"$DIR/data/users"
 	pgbouncer_settings >"$DIR/data/pgbouncer.ini"
 	chmod 700 "$DIR/data"
-	give postgres "$DIR/data"
+	give postgres: "$DIR/data"
 	printf 'PASSWORD=%s\n' "$PASSWORD" >>"$DIR/instance"
 }
 
@@ -36,8 +37,8 @@ pgbouncer_settings() {
 }
 
 pgbouncer_command() {
-	# shellcheck disable=SC2046
-	command=($(becoming postgres) /usr/sbin/pgbouncer "$DIR/data/pgbouncer.ini")
+	becoming postgres
+	command=("${prefix[@]}" /usr/sbin/pgbouncer "$DIR/data/pgbouncer.ini")
 }
 
 pgbouncer_ready() { is_listening "$BASE"; }

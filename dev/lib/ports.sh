@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Ports: every instance owns a block of eight, reserved by a file that all
 # checkouts of this user share. The blocks lie below the usual ephemeral range,
 # so that no outgoing connection can sit on one.

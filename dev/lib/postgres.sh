@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # PostgreSQL 14 or later, from the distribution. Durable as in production
 # (fsync and synchronous_commit stay on): tests kill it and count rows after.
 
@@ -14,10 +15,10 @@ postgres_bin() {
 postgres_create() {
 	local bin
 	bin=$(postgres_bin)
-	mkdir -p -m 700 "$DIR/data"
+	mkdir -m 700 "$DIR/data"
 	printf '%s\n' "$PASSWORD" >"$DIR/password"
 	chmod 600 "$DIR/password"
-	give postgres "$DIR/data" "$DIR/password"
+	give postgres: "$DIR/data" "$DIR/password"
 	(
 		cd "$DIR"
 		as postgres "$bin/initdb" -D data -U bide --auth=scram-sha-256 --pwfile=password \
@@ -47,8 +48,8 @@ postgres_settings() {
 # server's id still looks taken. launch has made sure that it is dead.
 postgres_command() {
 	rm -f "$DIR/data/postmaster.pid"
-	# shellcheck disable=SC2046
-	command=($(becoming postgres) "$(postgres_bin)/postgres" -D "$DIR/data")
+	becoming postgres
+	command=("${prefix[@]}" "$(postgres_bin)/postgres" -D "$DIR/data")
 }
 
 postgres_ready() { "$(postgres_bin)/pg_isready" -q -h 127.0.0.1 -p "$BASE"; }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # One process tree per instance. $DIR/pid holds the root's id with its start
 # time, because ids are used again.
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # RabbitMQ with the management plugin. Ports: BASE is AMQP, then management,
 # distribution, epmd.
 #
@@ -9,7 +10,7 @@ rabbitmq_install() {
 }
 
 rabbitmq_create() {
-	mkdir -p -m 700 "$DIR/data"
+	mkdir -m 700 "$DIR/data"
 	rabbitmq_settings >"$DIR/data/rabbitmq.conf"
 	echo '[rabbitmq_management].' >"$DIR/data/enabled_plugins"
 	# The settings that Bide recommends for at-least-once dead-lettering; they
@@ -18,7 +19,7 @@ rabbitmq_create() {
 		[{rabbit, [{dead_letter_worker_consumer_prefetch, 512},
 		           {dead_letter_worker_publisher_confirm_timeout, 5000}]}].
 	ERLANG
-	give "$(rabbitmq_user)" "$DIR/data"
+	give "$(rabbitmq_owner)" "$DIR/data"
 }
 
 rabbitmq_settings() {
@@ -36,17 +37,16 @@ rabbitmq_settings() {
 	cat "$DIR/settings"
 }
 
-# A numeric user where the account exists only inside the chroot.
-rabbitmq_user() {
-	if [[ $KIND == rabbitmq4 ]]; then trixie_user rabbitmq; else echo rabbitmq; fi
+rabbitmq_owner() {
+	if [[ $KIND == rabbitmq4 ]]; then trixie_owner rabbitmq; else echo rabbitmq:; fi
 }
 
 # rabbitmq_words PROGRAM: fills the array `words` with everything before its arguments.
 # Busy waiting is off: idle schedulers of several nodes would eat a small machine.
 rabbitmq_words() {
-	words=()
-	[[ $KIND != rabbitmq4 ]] || words+=($(in_trixie))
-	words+=($(becoming "$(rabbitmq_user)")
+	local prefix
+	if [[ $KIND == rabbitmq4 ]]; then inside_trixie rabbitmq; else becoming rabbitmq; fi
+	words=("${prefix[@]}"
 		env -i PATH="$PATH" LANG=C.UTF-8
 		HOME="$DIR/data"
 		ERL_EPMD_ADDRESS=127.0.0.1
@@ -61,12 +61,12 @@ rabbitmq_words() {
 		RABBITMQ_LOG_BASE="$DIR/data/log"
 		RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+sbwt none +sbwtdcpu none +sbwtdio none -kernel inet_dist_use_interface {127,0,0,1}"
 		RUNNING_UNDER_SYSTEMD=true # the script becomes the server instead of guarding it
-		"/usr/lib/rabbitmq/bin/$1")
+		"$1")
 }
 
 rabbitmq_command() {
 	local words
-	rabbitmq_words rabbitmq-server
+	rabbitmq_words /usr/lib/rabbitmq/bin/rabbitmq-server
 	command=("${words[@]}")
 }
 
@@ -87,16 +87,22 @@ rabbitmq_environment() {
 
 rabbitmq_ctl() {
 	local words
-	rabbitmq_words rabbitmqctl
+	rabbitmq_words /usr/lib/rabbitmq/bin/rabbitmqctl
 	"${words[@]}" "$@"
 }
 
-# epmd refuses to go while a node is still on its list.
 rabbitmq_cleanup() {
-	local try
+	end_epmd
+	[[ $KIND != rabbitmq4 ]] || rmdir "$trixie$DIR"
+}
+
+# epmd refuses to go while a node is still on its list.
+end_epmd() {
+	local words try
+	rabbitmq_words /usr/bin/epmd
 	for try in {1..20}; do
 		is_listening $((BASE + 3)) || return 0
-		epmd -port $((BASE + 3)) -kill >/dev/null 2>&1 || true
+		"${words[@]}" -kill >/dev/null 2>&1 || true
 		sleep 0.1
 	done
 	say "epmd of $NAME is still there after $try tries"

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Where instances live, and the small tools that every part uses.
 #
 # The state directory is outside the checkout because servers run as their own
@@ -15,7 +16,7 @@ die() {
 }
 
 prepare_state() {
-	mkdir -p -m 755 "$state_root"
+	mkdir -p "$state_root"
 	# /var/tmp is everyone's: a directory that someone else made first is theirs.
 	[[ -O $state_root && ! -L $state_root ]] || die "$state_root belongs to somebody else"
 	mkdir -p "$state" "$state_root/ports" "$cache"
@@ -37,23 +38,24 @@ new_password() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
 
 is_root() { [[ $(id -u) -eq 0 ]]; }
 
-# becoming USER: the words that give up root for a server that must not or need
-# not have it; none when there is no root to give up.
+# becoming USER: fills the array `prefix` with what gives up root for a server
+# that must not or need not have it; empty when there is no root to give up.
 becoming() {
-	! is_root || printf 'setpriv --reuid=%s --regid=%s --init-groups' "$1" "$1"
+	prefix=()
+	! is_root || prefix=(setpriv --reuid="$1" --regid="$1" --init-groups)
 }
 
 # as USER COMMAND...
 as() {
-	local user=$1
+	local prefix
+	becoming "$1"
 	shift
-	# shellcheck disable=SC2046 # several words, or none
-	$(becoming "$user") "$@"
+	"${prefix[@]}" "$@"
 }
 
-# give USER PATH...: hands files to the user that a server runs as.
+# give OWNER PATH...: hands files to the user that a server runs as.
 give() {
-	local user=$1
+	local owner=$1
 	shift
-	! is_root || chown -R "$user:" "$@"
+	! is_root || chown -R "$owner" "$@"
 }
