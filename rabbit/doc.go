@@ -1,0 +1,2 @@
+// Package rabbit is the RabbitMQ driver.
+package rabbit

@@ -1,0 +1,90 @@
+package rabbit
+
+import (
+	"errors"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// queue is a queue's name and arguments.
+type queue struct {
+	name string
+	args amqp.Table
+}
+
+// delivery carries no limit of its own: what it drops, the sweep finds.
+func (c Config) delivery() queue {
+	return queue{c.DeliveryQueue(), amqp.Table{amqp.QueueTypeArg: string(c.QueueType)}}
+}
+
+// tiers returns one queue per level. They dead-letter through the default
+// exchange straight into the delivery queue: there is no exchange to delete
+// and no binding to lose. They never expire: an expiring queue drops what it
+// holds.
+func (c Config) tiers() ([]queue, error) {
+	ttls, err := c.ttls()
+	if err != nil {
+		return nil, err
+	}
+	tiers := make([]queue, len(ttls))
+	for i, ttl := range ttls {
+		args := amqp.Table{
+			amqp.QueueTypeArg: string(c.QueueType),
+			// An int would be written as 32 bits and turn negative after 24.8 days.
+			amqp.QueueMessageTTLArg:     ttl.Milliseconds(),
+			"x-dead-letter-exchange":    "",
+			"x-dead-letter-routing-key": c.DeliveryQueue(),
+		}
+		if c.QueueType == Quorum {
+			// At-least-once needs reject-publish; with the default overflow the
+			// broker falls back to at-most-once and says so only in its log.
+			args["x-dead-letter-strategy"] = "at-least-once"
+			args[amqp.QueueOverflowArg] = amqp.QueueOverflowRejectPublish
+		}
+		tiers[i] = queue{c.tierQueue(ttl), args}
+	}
+	return tiers, nil
+}
+
+// declare declares the queues, each on a channel of its own, because a refusal
+// closes the channel and a declare between the frames of a publish closes the
+// connection. It reports all refusals at once.
+func declare(conn *amqp.Connection, queues ...queue) error {
+	var faults []error
+	for _, q := range queues {
+		err := throwaway(conn, func(ch *amqp.Channel) error {
+			_, err := ch.QueueDeclare(q.name, true, false, false, false, q.args)
+			return err
+		})
+		if err != nil && conn.IsClosed() {
+			return errors.Join(append(faults, translateDeclare(q.name, err))...)
+		}
+		if err != nil {
+			faults = append(faults, translateDeclare(q.name, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// exists reports whether the queue is there.
+func exists(conn *amqp.Connection, name string) (bool, error) {
+	err := throwaway(conn, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		return err
+	})
+	if isCode(err, amqp.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func throwaway(conn *amqp.Connection, use func(*amqp.Channel) error) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	if err := use(ch); err != nil {
+		return err
+	}
+	return ch.Close()
+}
