@@ -1,0 +1,44 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// crash kills a consumer and starts another in its place.
+func (d *demo) crash(ctx context.Context, at time.Time) error {
+	if !sleepUntil(ctx, at) {
+		return nil
+	}
+	if err := d.services.kill("consumer-2"); err != nil {
+		return err
+	}
+	d.tell.say("killed consumer-2 with SIGKILL")
+	if err := d.services.start(ctx, consumer, "consumer-3"); err != nil {
+		return err
+	}
+	d.tell.say("consumer-3 took its place")
+	return nil
+}
+
+// lose has messages lost by the broker: enough of them to see the sweep work,
+// few enough to leave most of the work to the broker. It asks until a queue
+// with such a number of messages is found.
+func (d *demo) lose(ctx context.Context, from, until time.Time) error {
+	least, most := max(1, d.Orders/200), max(1, d.Orders/20)
+	for at := from; at.Before(until); at = time.Now().Add(lookEvery) {
+		if !sleepUntil(ctx, at) {
+			return nil
+		}
+		n, err := d.Purge(ctx, d.ledger, least, most)
+		if err != nil {
+			return fmt.Errorf("purge a queue: %w", err)
+		}
+		if n > 0 {
+			d.tell.say("purged a delay queue: %d messages are lost for good, the sweep has to close their orders", n)
+			return nil
+		}
+	}
+	return fmt.Errorf("purge a queue: none held between %d and %d messages", least, most)
+}
