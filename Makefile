@@ -1,0 +1,83 @@
+# `make demo` and `make test` do everything, set-up included; `make down` undoes it.
+# The servers are private instances, see dev/services.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The broker of the demo: rabbitmq or none.
+BROKER ?= rabbitmq
+# What `make test` runs, and how.
+PACKAGES  ?= ./...
+TESTFLAGS ?=
+
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := .dev/bin/golangci-lint-$(GOLANGCI_VERSION)
+SERVICES := dev/services
+TEST := go test -race -timeout 10m $(TESTFLAGS)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/producer, bin/consumer and bin/bide (static)
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
+
+.PHONY: demo
+demo: build ## run a shop against real servers and audit it (BROKER=rabbitmq|none)
+	$(SERVICES) up postgres $(filter rabbitmq,$(BROKER))
+	eval "$$($(SERVICES) env)"
+	export BIDE_DATABASE_URL="$$BIDE_TEST_DATABASE_URL"
+	export BIDE_RABBITMQ_URL="$${BIDE_TEST_RABBITMQ_URL:-}"
+	export BIDE_RABBITMQ_MANAGEMENT_URL="$${BIDE_TEST_RABBITMQ_MANAGEMENT_URL:-}"
+	bin/bide demo --broker=$(BROKER)
+
+.PHONY: test
+test: build compiler ## run all tests, with the race detector, on real servers
+	$(SERVICES) up postgres pgbouncer rabbitmq
+	eval "$$($(SERVICES) env)"
+	$(TEST) $(PACKAGES)
+
+# The packages whose tests reach the RabbitMQ driver.
+MATRIX = $$(go list -test -f '{{if .ForTest}}{{.ForTest}} {{join .Deps " "}}{{end}}' ./... | awk '/bide\/rabbit/ { print $$1 }' | sort -u)
+
+.PHONY: test-matrix
+test-matrix: build compiler ## run RabbitMQ's tests again on RabbitMQ 4 (Debian 13's, in a chroot; needs root)
+	$(SERVICES) up postgres pgbouncer rabbitmq4
+	eval "$$($(SERVICES) env)"
+	export BIDE_TEST_RABBITMQ_KIND=rabbitmq4
+	export BIDE_TEST_RABBITMQ_URL="$$BIDE_TEST_RABBITMQ4_URL"
+	export BIDE_TEST_RABBITMQ_MANAGEMENT_URL="$$BIDE_TEST_RABBITMQ4_MANAGEMENT_URL"
+	$(TEST) $(MATRIX)
+
+.PHONY: lint
+lint: $(GOLANGCI) ## check style, mistakes and layers, of the scripts too
+	$(GOLANGCI) run ./...
+	command -v shellcheck >/dev/null || $(SERVICES) need shellcheck
+	shellcheck -xa $(SERVICES) .ci/run
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format the Go code
+	$(GOLANGCI) fmt ./...
+
+.PHONY: down
+down: ## stop and delete every server that was started from this checkout
+	$(SERVICES) down
+
+.PHONY: clean
+clean: down ## also delete what was built
+	rm -rf bin .dev
+
+# The race detector needs a C compiler.
+.PHONY: compiler
+compiler:
+	@command -v "$$(go env CC)" >/dev/null || $(SERVICES) need gcc libc6-dev
+
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/.dev/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv .dev/bin/golangci-lint $@
+
+# One shell per recipe, so that exported variables reach the command that follows.
+.ONESHELL:
