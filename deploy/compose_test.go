@@ -125,3 +125,21 @@ func TestHandlersFileIsWellFormed(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, set.Handlers(), "close_order")
 }
+
+// dev/services falls back on this file where it cannot install packages.
+func TestStandInForPackagesLoads(t *testing.T) {
+	t.Parallel()
+	env := []string{
+		"NAME=x", "DIR=/tmp/x", "BASE=20000", "PASSWORD=x",
+		"DIST_PORT=20002", "EPMD_PORT=20003", "RABBITMQ_IMAGE=rabbitmq:4-management",
+	}
+	options, err := cli.NewProjectOptions([]string{"../dev/compose.yml"}, cli.WithDiscardEnvFile, cli.WithEnv(env))
+	require.NoError(t, err)
+	project, err := options.LoadProject(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"postgres", "pgbouncer", "rabbitmq"}, project.ServiceNames())
+	for name, service := range project.Services {
+		require.Equal(t, "host", service.NetworkMode, name)
+		require.NotNil(t, service.HealthCheck, name)
+	}
+}

@@ -5,7 +5,6 @@ up() {
 	[[ $# -gt 0 ]] || set -- postgres pgbouncer rabbitmq
 	local kind
 	for kind in "$@"; do check_kind "$kind"; done
-	for kind in "$@"; do KIND=$kind call install; done
 	# PgBouncer needs to know PostgreSQL's port; the others come up side by side.
 	local first=() pid pids=()
 	for kind in "$@"; do [[ $kind == pgbouncer ]] || first+=("$kind"); done
@@ -18,21 +17,26 @@ up() {
 }
 
 up_one() {
-	NAME=$1 DIR=$state/$1
-	if [[ -e $DIR/instance ]]; then load "$1"; else create "$1" "$1"; fi
-	is_alive || say "starting $NAME"
+	if [[ -e $state/$1/instance ]]; then
+		load "$1"
+	else
+		KIND=$1
+		provide
+		create "$1"
+	fi
+	on_engine is_running || say "starting $NAME"
 	launch
 }
 
 start_private() {
 	[[ $# -ge 2 ]] || die "start: which kind, and what name?"
-	local kind=$1
+	KIND=$1
 	# Tests ask for "rabbitmq"; which one that is depends on the matrix.
-	[[ $kind != rabbitmq ]] || kind=${BIDE_TEST_RABBITMQ_KIND:-rabbitmq}
+	[[ $KIND != rabbitmq ]] || KIND=${BIDE_TEST_RABBITMQ_KIND:-rabbitmq}
 	shift
-	check_kind "$kind"
-	KIND=$kind call install
-	with_lock "${state##*/}.$1" create_and_launch "$kind" "$@"
+	check_kind "$KIND"
+	provide
+	with_lock "${state##*/}.$1" create_and_launch "$@"
 }
 
 create_and_launch() {
@@ -47,20 +51,20 @@ on_instance() {
 	load "$1"
 	shift
 	case $verb in
-	ctl) call ctl "$@" ;;
+	ctl) on_engine ctl "$@" ;;
 	show) report ;;
 	*) with_lock "${state##*/}.$NAME" "on_$verb" ;;
 	esac
 }
 
-on_stop() { halt; }
-on_kill() { kill_tree; }
-on_pause() { signal_tree STOP; }
-on_resume() { signal_tree CONT; }
+on_stop() { on_engine stop; }
+on_kill() { on_engine kill; }
+on_pause() { on_engine pause; }
+on_resume() { on_engine resume; }
 on_wipe() { wipe_data; }
 on_remove() { erase; }
 on_restart() {
-	halt
+	on_engine stop
 	launch
 	report
 }
@@ -79,7 +83,7 @@ list_instances() {
 	local name status
 	for name in $(instance_names); do
 		load "$name"
-		if is_alive; then status=running; else status=stopped; fi
+		if on_engine is_running; then status=running; else status=stopped; fi
 		printf '%-20s %-10s %-8s %s\n' "$NAME" "$KIND" "$status" "$BASE"
 	done
 }
@@ -89,7 +93,7 @@ print_environment() {
 	for name in "${kinds[@]}"; do
 		[[ -e $state/$name/instance ]] || continue
 		load "$name"
-		! is_alive || call environment
+		! on_engine is_running || call environment
 	done
 	export_line BIDE_TEST_SERVICES "$root/dev/services"
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # PgBouncer in transaction mode before the shared PostgreSQL.
 
-pgbouncer_install() { need_packages pgbouncer; }
+pgbouncer_missing() { missing_packages pgbouncer; }
 
 pgbouncer_create() {
 	local upstream

@@ -2,7 +2,7 @@
 # PostgreSQL 14 or later, from the distribution. Durable as in production
 # (fsync and synchronous_commit stay on): tests kill it and count rows after.
 
-postgres_install() { [[ -n $(postgres_bin) ]] || need_packages postgresql postgresql-client; }
+postgres_missing() { [[ -n $(postgres_bin) ]] || echo postgresql postgresql-client; }
 
 # postgres_bin: the newest server's programs. Debian keeps them off the PATH.
 postgres_bin() {
@@ -13,6 +13,7 @@ postgres_bin() {
 }
 
 postgres_create() {
+	[[ $ENGINE == process ]] || return 0
 	local bin
 	bin=$(postgres_bin)
 	mkdir -m 700 "$DIR/data"

@@ -1,6 +1,56 @@
 # shellcheck shell=bash
-# One process tree per instance. $DIR/pid holds the root's id with its start
-# time, because ids are used again.
+# Instances as process trees. $DIR/pid holds the root's id with its start time,
+# because ids are used again.
+
+process_start() {
+	local command prefix
+	call command
+	spawn "${command[@]}"
+	await 90 call ready
+}
+
+process_is_running() {
+	local pid start
+	[[ -e $DIR/pid ]] || return 1
+	read -r pid start <"$DIR/pid"
+	[[ -n $start && $(start_time "$pid") == "$start" ]]
+}
+
+# process_stop: SIGTERM asks each kind but PostgreSQL to stop in good order; that
+# one would wait for its clients, and SIGINT tells it not to.
+process_stop() {
+	process_is_running || return 0
+	local signal=TERM deadline=$((SECONDS + 30))
+	[[ $KIND != postgres ]] || signal=INT
+	signal_tree CONT
+	kill -s "$signal" "$(process_root_pid)"
+	while process_is_running; do
+		((SECONDS < deadline)) || { say "$NAME does not stop, killing it" && break; }
+		sleep 0.05
+	done
+	process_kill
+}
+
+process_kill() {
+	local try
+	signal_tree KILL
+	for try in {1..100}; do
+		[[ -n $(tree) ]] || return 0
+		sleep 0.05
+	done
+	die "process tree of $NAME survives SIGKILL after $try looks: $(tree | xargs)"
+}
+
+process_pause() { signal_tree STOP; }
+process_resume() { signal_tree CONT; }
+
+process_erase() {
+	process_kill
+	call_if_any cleanup
+}
+
+process_ctl() { call ctl "$@"; }
+process_root_pid() { [[ ! -e $DIR/pid ]] || cut -d' ' -f1 "$DIR/pid"; }
 
 # spawn COMMAND...: runs it in a session of its own, with nothing inherited:
 # neither a caller's pipe nor a lock may live on in a server.
@@ -25,15 +75,6 @@ start_time() {
 	# The command name may hold blanks and brackets: fields count from the last one.
 	read -ra stat <<<"${stat##*) }"
 	[[ ${stat[0]} == Z ]] || printf '%s\n' "${stat[19]}"
-}
-
-root_pid() { [[ -e $DIR/pid ]] && cut -d' ' -f1 "$DIR/pid"; }
-
-is_alive() {
-	local pid start
-	[[ -e $DIR/pid ]] || return 1
-	read -r pid start <"$DIR/pid"
-	[[ -n $start && $(start_time "$pid") == "$start" ]]
 }
 
 # tree: the root, what descends from it, and what is left of its session after
@@ -61,23 +102,13 @@ signal_tree() {
 	done
 }
 
-kill_tree() {
-	local try
-	signal_tree KILL
-	for try in {1..100}; do
-		[[ -n $(tree) ]] || return 0
-		sleep 0.05
-	done
-	die "process tree of $NAME survives SIGKILL after $try looks: $(tree | xargs)"
-}
-
 # await SECONDS COMMAND...: true once the command is, false when time is up or
 # the instance has died.
 await() {
 	local deadline=$((SECONDS + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		is_alive || return 1
+		process_is_running || return 1
 		((SECONDS < deadline)) || return 1
 		sleep 0.1
 	done

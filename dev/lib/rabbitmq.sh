@@ -5,9 +5,11 @@
 # Every node has an epmd of its own, so that none is left behind and none of
 # another's is stopped. Erlang starts it; rabbitmq_cleanup ends it.
 
-rabbitmq_install() {
-	if [[ $KIND == rabbitmq4 ]]; then install_trixie; else need_packages rabbitmq-server; fi
+rabbitmq_missing() {
+	if [[ $KIND == rabbitmq4 ]]; then missing_packages debootstrap; else missing_packages rabbitmq-server; fi
 }
+
+rabbitmq_prepare() { [[ $KIND != rabbitmq4 ]] || provide_trixie; }
 
 rabbitmq_create() {
 	mkdir -m 700 "$DIR/data"

@@ -57,5 +57,5 @@ as() {
 give() {
 	local owner=$1
 	shift
-	! is_root || chown -R "$owner" "$@"
+	! is_root || [[ $ENGINE == compose ]] || chown -R "$owner" "$@"
 }

@@ -4,9 +4,8 @@
 
 trixie=$cache/trixie
 
-install_trixie() {
+provide_trixie() {
 	is_root || die "rabbitmq4 needs root, for its chroot"
-	need_packages debootstrap
 	with_lock trixie make_trixie
 }
 
