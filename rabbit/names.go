@@ -19,6 +19,18 @@ func (c Config) namespace() string {
 // subscriber consumes: <prefix>.<ledger>.v1.<q|c>.delivery.
 func (c Config) DeliveryQueue() string { return c.deliveryQueue(c.QueueType) }
 
+// Queues returns the names of all queues that the configuration declares, the
+// delivery queue first, then the tiers in ascending order. The configuration
+// must be valid.
+func (c Config) Queues() []string {
+	names := []string{c.DeliveryQueue()}
+	ttls, _ := c.ttls()
+	for _, ttl := range ttls {
+		names = append(names, c.tierQueue(ttl))
+	}
+	return names
+}
+
 func (c Config) deliveryQueue(t QueueType) string { return c.namespace() + typeLetter(t) + ".delivery" }
 
 // tierQueue is <prefix>.<ledger>.v1.<q|c>.<time to live in ms>. Everything

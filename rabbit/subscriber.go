@@ -136,26 +136,38 @@ func (in *intake) setConsuming(on bool) {
 	}
 }
 
+// ackLinger is how long the connection outlives its last acknowledgement. The
+// broker's channel keeps acknowledgements to itself while 32 commands to a
+// quorum queue are on their way (SOFT_LIMIT in rabbit_fifo_client), and a
+// channel that closes meanwhile takes them along: the messages come again.
+const ackLinger = 200 * time.Millisecond
+
 // drain lets the consumers pass on what had arrived and waits until all of it
 // is acknowledged, no longer than the drain timeout in all.
 func (in *intake) drain() {
+	timer := time.NewTimer(in.s.cfg.DrainTimeout)
+	defer timer.Stop()
 	passed := make(chan struct{})
 	in.s.tasks.Go(func() {
 		in.consumers.Wait()
 		close(passed)
 	})
-	timer := time.NewTimer(in.s.cfg.DrainTimeout)
-	defer timer.Stop()
-	select {
-	case <-passed:
-	case <-in.s.done:
-		return
-	case <-timer.C:
+	if !in.await(passed, timer.C) || !in.await(in.owed.settled(), timer.C) {
 		return
 	}
+	linger := time.NewTimer(ackLinger - in.owed.sinceLast())
+	defer linger.Stop()
+	in.await(nil, linger.C)
+}
+
+// await waits for done and reports false when the session or the time ended.
+func (in *intake) await(done <-chan struct{}, over <-chan time.Time) bool {
 	select {
-	case <-in.owed.settled():
+	case <-done:
+		return true
 	case <-in.s.done:
-	case <-timer.C:
+		return false
+	case <-over:
+		return false
 	}
 }

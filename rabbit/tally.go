@@ -1,12 +1,16 @@
 package rabbit
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // tally counts deliveries that are not acknowledged.
 type tally struct {
 	mu   sync.Mutex
 	n    int
 	zero chan struct{} // closed while n is 0
+	last time.Time     // of the last acknowledgement
 }
 
 func newTally() *tally {
@@ -26,9 +30,17 @@ func (t *tally) add() {
 func (t *tally) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.last = time.Now()
 	if t.n--; t.n == 0 {
 		close(t.zero)
 	}
+}
+
+// sinceLast is how long ago the last acknowledgement was.
+func (t *tally) sinceLast() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.last)
 }
 
 // settled returns a channel that is closed when everything counted so far is
