@@ -46,7 +46,7 @@ func (h *statement) advise(ctx context.Context, conn *pgx.Conn) ([]Finding, erro
 		}
 		table, key := h.target.quoted()
 		for _, scan := range scans {
-			advice = append(advice, h.source.finding(h.lockAt, "locking reads all of "+scan.String()+" for each batch",
+			advice = append(advice, h.source.finding(h.lockAt, "lock reads all of "+scan.table()+" for each batch",
 				fmt.Sprintf("create an index: CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s)", table, key)))
 		}
 		if !h.plan.unique {
@@ -56,7 +56,7 @@ func (h *statement) advise(ctx context.Context, conn *pgx.Conn) ([]Finding, erro
 	}
 	scans, err := h.bigScans(ctx, conn, h.query.value)
 	for _, scan := range scans {
-		advice = append(advice, h.source.finding(h.query.start, "statement reads all of "+scan.String()+" for each batch",
+		advice = append(advice, h.source.finding(h.query.start, "statement reads all of "+scan.table()+scan.purpose()+" for each batch",
 			"create an index that its condition can use, or write the condition so that an index fits"))
 	}
 	return advice, err
@@ -73,12 +73,15 @@ type scan struct {
 	rows float64
 }
 
-func (s scan) String() string {
-	name := fmt.Sprintf("%s.%s (about %.0f rows)", s.Schema, s.Table, s.rows)
-	if s.Filter != "" {
-		name += " to find " + s.Filter
+func (s scan) table() string {
+	return fmt.Sprintf("%s.%s (about %.0f rows)", s.Schema, s.Table, s.rows)
+}
+
+func (s scan) purpose() string {
+	if s.Filter == "" {
+		return ""
 	}
-	return name
+	return " to find " + s.Filter
 }
 
 //go:embed size.sql

@@ -1,7 +1,7 @@
 package handler
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,13 +35,12 @@ func wrongKind(tokens []token) []flaw {
 			break
 		}
 	}
-	for _, keyword := range []string{"select", "with", "update", "delete", "insert", "merge", "values"} {
-		if first.is(keyword) {
-			return nil
-		}
+	queries := []string{"select", "with", "update", "delete", "insert", "merge", "values"}
+	if slices.ContainsFunc(queries, first.is) {
+		return nil
 	}
 	return []flaw{{
-		first.at, fmt.Sprintf("statement begins with %s", first.text),
+		first.at, "statement begins with " + first.text,
 		"use one SELECT, UPDATE, DELETE, INSERT, MERGE or VALUES, with or without WITH",
 	}}
 }
@@ -74,7 +73,7 @@ func wrongParams(tokens []token) []flaw {
 		case "2":
 		default:
 			flaws = append(flaws, flaw{
-				t.at, fmt.Sprintf("no parameter %s", t.text),
+				t.at, "no parameter " + t.text,
 				"there are $1, the array of ids, and $2, the jsonb[] of payloads in the same order",
 			})
 		}

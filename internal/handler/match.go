@@ -48,7 +48,7 @@ func (h *statement) match(ctx context.Context, conn *pgx.Conn, ids []*string, ro
 
 // result reads the verdict of a row.
 func (h *statement) result(row []*string) (Result, error) {
-	if !h.plan.verdicts {
+	if h.plan.columns == 1 {
 		return Result{Verdict: Done}, nil
 	}
 	if row[1] == nil {
@@ -73,7 +73,10 @@ func (h *statement) result(row []*string) (Result, error) {
 func (h *statement) respell(ctx context.Context, conn *pgx.Conn, ids []*string, asked map[string]int, rows [][]*string) error {
 	var strange []*string
 	for _, row := range rows {
-		if row[0] == nil {
+		switch {
+		case len(row) != h.plan.columns:
+			return fmt.Errorf("%d columns returned, %d when the handler was checked: restart to check it again", len(row), h.plan.columns)
+		case row[0] == nil:
 			return errors.New("null id returned")
 		}
 		if asked[*row[0]] == 0 {

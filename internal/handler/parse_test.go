@@ -1,7 +1,6 @@
 package handler_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,6 +61,7 @@ func TestParseNamesEveryFault(t *testing.T) {
 		{"two documents", "handlers:\n  a: {sql: SELECT $1}\n---\nhandlers: {}\n", []string{"3:1: second document; keep all handlers in one, without ---"}},
 		{"a list", "- handlers\n", []string{"1:1: the file is a list; make it a mapping, lines of key: value"}},
 		{"text", "close_order\n", []string{"1:1: the file is text; make it a mapping, lines of key: value"}},
+		{"an empty mapping", "{}\n", []string{"1:1: the file is empty; fill it in"}},
 		{"no handlers", "handlers:\n", []string{"1:1: handlers is empty; make it a mapping, lines of key: value"}},
 		{"no handlers in braces", "handlers: {}\n", []string{"1:1: handlers is empty; fill it in"}},
 		{"other top-level key", "handler:\n  a: {sql: SELECT $1}\n", []string{`1:1: unknown key "handler"; the file has one key, handlers`}},
@@ -204,7 +204,7 @@ func FuzzParse(f *testing.F) {
 		require.True(t, ok)
 		for _, e := range joined.Unwrap() {
 			var fault handler.FaultError
-			require.True(t, errors.As(e, &fault))
+			require.ErrorAs(t, e, &fault)
 			require.Positive(t, fault.Line)
 			require.Positive(t, fault.Column)
 			require.LessOrEqual(t, fault.Line, strings.Count(file, "\n")+strings.Count(file, "\r")+2)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
@@ -104,8 +105,11 @@ func (h *statement) explainLock(ctx context.Context, conn *pgx.Conn, c column) e
 	if pg == nil {
 		return err
 	}
-	return h.lockFault(fmt.Sprintf("cannot lock rows of %s: %s (SQLSTATE %s)", h.target, pg.Message, pg.Code),
-		"grant the consumer's role SELECT and UPDATE on the table, and USAGE on its schema")
+	remedy := "use a key whose type can be compared"
+	if pg.Code == insufficientPrivilege {
+		remedy = "grant the consumer's role SELECT and UPDATE on the table, and USAGE on its schema"
+	}
+	return h.lockFault(fmt.Sprintf("cannot lock rows of %s: %s (SQLSTATE %s)", h.target, pg.Message, pg.Code), remedy)
 }
 
 func (h *statement) lockFault(problem, remedy string) error {
@@ -138,13 +142,13 @@ func (h *statement) checkColumns(ctx context.Context, conn *pgx.Conn, fields []p
 	if err != nil {
 		return err
 	}
-	p.returned = id.array
+	p.returned, p.columns = id.array, len(fields)
 	var faults []error
 	if h.target != nil && id.oid != key.of.oid {
 		faults = append(faults, fault(fmt.Sprintf("first column %q is %s, and %s is %s", fields[0].Name, id.name, h.target, key.of.name),
 			"return the ids as they are in $1"))
 	}
-	if p.verdicts = len(fields) == 2; p.verdicts {
+	if p.columns == 2 {
 		verdict, err := lookUp(ctx, conn, fields[1].DataTypeOID)
 		if err != nil {
 			return err
@@ -203,11 +207,14 @@ func (h *statement) blame(err error, offset int, p *plan) error {
 		problem += ", " + pg.Detail
 	}
 	remedy := fmt.Sprintf("try it in psql: PREPARE t (%s, jsonb[]) AS …", p.ids.name)
-	if pg.Code == "42501" {
+	if pg.Code == insufficientPrivilege {
 		remedy = "grant the consumer's role what the statement needs"
 	}
 	return h.source.fault(at, problem, cmp.Or(pg.Hint, remedy))
 }
+
+// insufficientPrivilege is the SQLSTATE of a missing GRANT.
+const insufficientPrivilege = "42501"
 
 // refusal returns the error of a statement that PostgreSQL does not take, nil
 // for any other, such as a lost connection, a time-out or a full disk. The
@@ -224,11 +231,13 @@ func refusal(err error) *pgconn.PgError {
 	return pg
 }
 
-// byteOffset is where character n, counted from 0, begins.
-func byteOffset(s string, n int) int {
+// byteOffset is where character n of SQL, counted from 0, begins. The end of
+// the SQL is before the white space there, as a reader sees it.
+func byteOffset(sql string, n int) int {
+	sql = strings.TrimRight(sql, " \t\r\n")
 	offset := 0
-	for ; n > 0 && offset < len(s); n-- {
-		_, size := utf8.DecodeRuneInString(s[offset:])
+	for ; n > 0 && offset < len(sql); n-- {
+		_, size := utf8.DecodeRuneInString(sql[offset:])
 		offset += size
 	}
 	return offset

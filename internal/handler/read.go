@@ -21,19 +21,14 @@ func (r *reader) read(data []byte) []*statement {
 		return nil
 	}
 	var handlers []*statement
-	found := false
 	for _, e := range r.entries(body, "the file", place{1, 1}) {
 		if e.key != "handlers" {
 			r.fault(e.at, fmt.Sprintf("unknown key %q", e.key), "the file has one key, handlers")
 			continue
 		}
-		found = true
 		for _, h := range r.entries(e.value, "handlers", e.at) {
 			handlers = append(handlers, r.handler(h))
 		}
-	}
-	if !found && len(r.faults) == 0 {
-		r.fault(place{1, 1}, "no handlers", "begin the file with handlers:")
 	}
 	return handlers
 }

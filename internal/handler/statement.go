@@ -33,8 +33,8 @@ type plan struct {
 	ids sqlType
 	// returned is the array type of the first column.
 	returned uint32
-	// verdicts says that there is a second column.
-	verdicts bool
+	// columns counts what the statement returns: ids, or ids and verdicts.
+	columns int
 	// lock is the SQL that locks the target, if there is one.
 	lock string
 	// unique says that the target's key is.

@@ -26,12 +26,14 @@ func parseTarget(s string) (target, bool) {
 // identifier returns the name that a token stands for, "" if it is none.
 // PostgreSQL cuts names behind 63 bytes; a longer one names nothing.
 func identifier(t token) string {
-	name := ""
+	var name string
 	switch t.kind {
 	case word:
 		name = strings.Map(asciiLower, t.text)
 	case quoted:
 		name = strings.ReplaceAll(t.text[1:len(t.text)-1], `""`, `"`)
+	default:
+		return ""
 	}
 	if len(name) > 63 {
 		return ""
