@@ -65,10 +65,10 @@ func draw(rng *rand.Rand, cfg Config) customer {
 	}
 	switch rng.IntN(30) {
 	case 0:
-		c.ending, c.asks, c.pays = extend, between(rng, -c.delay, -2*brink), between(rng, time.Second, 2*time.Second)
+		c.ending, c.asks, c.pays = extend, between(rng, -c.delay, -2*brink), between(rng, cfg.MinDelay, 2*cfg.MinDelay)
 	case 1, 2, 3:
 		c.ending, c.pays, c.ponders = pay, between(rng, -brink, brink), between(rng, 0, brink)
-	case 4, 5, 6, 7, 8, 9:
+	case 4, 5, 6, 7, 8, 9, 10:
 		c.ending, c.pays = pay, between(rng, -c.delay, -brink)
 	}
 	return c

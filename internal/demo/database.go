@@ -23,7 +23,7 @@ func createDatabase(ctx context.Context, serverURL, name string) (string, error)
 	if err != nil {
 		return "", fmt.Errorf("connect to the server: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is left undone
+	defer conn.Close(context.WithoutCancel(ctx))
 	if err := dropDatabase(ctx, conn, name); err != nil {
 		return "", err
 	}

@@ -58,7 +58,11 @@ type demo struct {
 func (d *demo) run(ctx context.Context, out io.Writer) (Audit, error) {
 	err := d.operate(ctx)
 	d.tell.done()
-	err = errors.Join(err, d.services.stop(), d.clean(ctx))
+	stopped := d.services.stop()
+	if err == nil { // a service that was still starting may not stop cleanly
+		err = stopped
+	}
+	err = errors.Join(err, d.clean(ctx))
 	if ctx.Err() != nil {
 		return Audit{}, errors.Join(context.Cause(ctx), d.services.tidy())
 	}

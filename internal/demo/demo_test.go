@@ -23,9 +23,9 @@ func smallConfig(t *testing.T, part string) Config {
 		DatabaseURL: serverURL(t), Database: namesake(t),
 		BinDir: troupe(t), Environment: []string{partVariable + "=" + part},
 		Migrate: migrate,
-		Orders:  200, Duration: 2 * time.Second,
-		MinDelay: 300 * time.Millisecond, MaxDelay: 1500 * time.Millisecond,
-		Grace: time.Second,
+		Orders:  200, Duration: 1500 * time.Millisecond,
+		MinDelay: 300 * time.Millisecond, MaxDelay: time.Second,
+		Grace: 10 * time.Second,
 	}
 }
 
@@ -64,7 +64,9 @@ func TestRunFindsTheFault(t *testing.T) {
 		t.Run(tt.part, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			got, err := Run(t.Context(), smallConfig(t, tt.part), &out)
+			cfg := smallConfig(t, tt.part)
+			cfg.Grace = time.Second
+			got, err := Run(t.Context(), cfg, &out)
 			require.ErrorContains(t, err, tt.want)
 			require.True(t, strings.HasSuffix(out.String(), "\n"+got.String()+"\n"), "the audit's line comes last, after the logs: %s", out.String())
 			require.Contains(t, out.String(), "playing "+tt.part)
@@ -77,7 +79,7 @@ func TestRunReportsAServiceThatFails(t *testing.T) {
 		part string
 		want string
 	}{
-		{stillborn, "ended before it was ready: exit status 3"},
+		{stillborn, "ended by itself: exit status 3"},
 		{failing, "ended by itself: exit status 4"},
 	}
 	for _, tt := range tests {

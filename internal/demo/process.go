@@ -74,18 +74,17 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// ready waits until the service says that it is.
+// ready waits until the service says that it is. ctx is expected to end when
+// the service does.
 func (p *process) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
-	answer := "no answer"
 	for {
-		if answer = p.probe(ctx); answer == "" {
+		answer := p.probe(ctx)
+		if answer == "" {
 			return nil
 		}
 		select {
-		case <-p.ended:
-			return fmt.Errorf("%s ended before it was ready: %v", p.name, p.cmd.ProcessState)
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready (%s): %w", p.name, answer, ctx.Err())
 		case <-time.After(50 * time.Millisecond):
@@ -124,16 +123,16 @@ func (p *process) kill() error {
 
 // stop asks the process to end, and sees to it. A service that has to be
 // killed, or that reports an error on its way out, is an error.
-func (p *process) stop() error {
+func (p *process) stop(within time.Duration) error {
 	p.told.Store(true)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return nil // it has ended already
 	}
 	select {
 	case <-p.ended:
-	case <-time.After(stopWithin):
+	case <-time.After(within):
 		_ = p.kill()
-		return fmt.Errorf("%s did not stop within %v", p.name, stopWithin)
+		return fmt.Errorf("%s did not stop within %v", p.name, within)
 	}
 	if p.err != nil {
 		return fmt.Errorf("stop %s: %w", p.name, p.err)

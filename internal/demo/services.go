@@ -82,7 +82,7 @@ func (s *services) stop() error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, p := range all {
-		wg.Go(func() { errs[i] = p.stop() })
+		wg.Go(func() { errs[i] = p.stop(stopWithin) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

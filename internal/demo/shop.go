@@ -67,6 +67,7 @@ func (s *shop) serve(ctx context.Context, c customer, opened time.Time) error {
 		return fmt.Errorf("place an order: %w", err)
 	}
 	switch c.ending {
+	case leave:
 	case extend:
 		if !sleepUntil(ctx, deadline.Add(c.asks)) {
 			return nil
@@ -96,10 +97,12 @@ func (s *shop) place(ctx context.Context, c customer) (id int64, deadline time.T
 		if err := tx.QueryRow(ctx, placeOrderSQL, c.delay, articles, amounts).Scan(&id); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, takeStockSQL, id); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT bide.schedule_in('close_order', $1, $2)", bizID(id), c.delay); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "SELECT bide.schedule_in('close_order', $1, $2)", bizID(id), c.delay)
+		// Last, since everybody wants these rows: they stay locked for no
+		// longer than the commit takes.
+		_, err := tx.Exec(ctx, takeStockSQL, id)
 		return err
 	})
 	return id, deadline, err
