@@ -6,7 +6,7 @@ process_start() {
 	local command prefix
 	call command
 	spawn "${command[@]}"
-	await 90 call ready
+	await 120 call ready
 }
 
 process_is_running() {

@@ -38,11 +38,11 @@ new_password() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
 
 is_root() { [[ $(id -u) -eq 0 ]]; }
 
-# becoming USER: fills the array `prefix` with what gives up root for a server
+# becoming USER [GROUP]: fills the array `prefix` with what gives up root for a server
 # that must not or need not have it; empty when there is no root to give up.
 becoming() {
 	prefix=()
-	! is_root || prefix=(setpriv --reuid="$1" --regid="$1" --init-groups)
+	! is_root || prefix=(setpriv --reuid="$1" --regid="${2:-$1}" --init-groups)
 }
 
 # as USER COMMAND...
