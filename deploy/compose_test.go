@@ -12,6 +12,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bide-mq/bide/internal/config"
 	"github.com/bide-mq/bide/internal/handler"
 )
 
@@ -89,6 +90,24 @@ func TestBideRunsConfined(t *testing.T) {
 		for _, variable := range []string{"BIDE_DATABASE_URL", "BIDE_RABBITMQ_URL"} {
 			require.Contains(t, service.Environment, variable, name)
 		}
+	}
+}
+
+// The services refuse a variable that they do not know, and a value that they
+// cannot use.
+func TestEnvironmentIsAccepted(t *testing.T) {
+	project := load(t)
+	for name, check := range map[string]func() error{
+		"migrate":  func() error { _, err := config.LoadProducer(); return err },
+		"producer": func() error { _, err := config.LoadProducer(); return err },
+		"consumer": func() error { _, err := config.LoadConsumer(); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for variable, value := range project.Services[name].Environment {
+				t.Setenv(variable, *value)
+			}
+			require.NoError(t, check())
+		})
 	}
 }
 
