@@ -14,6 +14,7 @@ import (
 
 	"github.com/bide-mq/bide/internal/config"
 	"github.com/bide-mq/bide/internal/handler"
+	"github.com/bide-mq/bide/internal/pgtest"
 )
 
 func load(t *testing.T) *types.Project {
@@ -136,13 +137,20 @@ func TestBrokerHasTheDeadLetterSettings(t *testing.T) {
 	require.Contains(t, string(settings), "{dead_letter_worker_publisher_confirm_timeout, 5000}")
 }
 
-func TestHandlersFileIsWellFormed(t *testing.T) {
+// The consumers start only if the handlers file fits the tables.
+func TestHandlersFitTheShop(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("handlers.yaml")
 	require.NoError(t, err)
+	shop, err := os.ReadFile("postgres/shop.sql")
+	require.NoError(t, err)
+
 	set, err := handler.Parse("handlers.yaml", text)
 	require.NoError(t, err)
-	require.Contains(t, set.Handlers(), "close_order")
+	db := pgtest.New(t)
+	_, err = db.Exec(t.Context(), string(shop))
+	require.NoError(t, err)
+	require.NoError(t, set.Prepare(t.Context(), db))
 }
 
 // dev/services falls back on this file where it cannot install packages.
