@@ -46,7 +46,7 @@ provide() {
 	local missing
 	missing=$(call missing)
 	ENGINE=process
-	if [[ -n $missing ]] && ! can_install && has_docker; then
+	if [[ -n $missing && $KIND != rocketmq* ]] && ! can_install && has_docker; then
 		ENGINE=compose
 		return
 	fi
@@ -84,7 +84,11 @@ create() {
 	BASE=$(reserve_ports "$DIR")
 	PASSWORD=$(new_password)
 	(umask 077 && printf 'KIND=%s ENGINE=%s BASE=%s PASSWORD=%s\n' "$KIND" "$ENGINE" "$BASE" "$PASSWORD" >"$DIR/instance")
-	call create
+	(call create) || {
+		release_ports "$BASE"
+		rm -rf "$DIR"
+		die "$NAME could not be made"
+	}
 }
 
 launch() {

@@ -6,7 +6,7 @@ need_packages() {
 	local missing
 	missing=$(missing_packages "$@")
 	[[ -n $missing ]] || return 0
-	can_install || die "missing packages: $missing. Install them, or run as root on Debian, or start a Docker engine"
+	can_install || die "missing packages: ${missing% }. Install them, or run as root on Debian, or start a Docker engine"
 	# shellcheck disable=SC2086 # one word per package
 	with_lock packages install_packages $missing
 }
@@ -29,7 +29,7 @@ install_packages() {
 	local missing
 	missing=$(missing_packages "$@")
 	[[ -n $missing ]] || return 0
-	say "installing $missing"
+	say "installing ${missing% }"
 	trap allow_servers EXIT
 	forbid_servers
 	# shellcheck disable=SC2086

@@ -23,10 +23,13 @@ postgres_create() {
 	(
 		cd "$DIR"
 		as postgres "$bin/initdb" -D data -U bide --auth=scram-sha-256 --pwfile=password \
-			--encoding=UTF8 --no-locale --no-sync
-		postgres_settings | as postgres tee -a data/postgresql.conf
-		echo 'CREATE DATABASE bide' | as postgres "$bin/postgres" --single -D data postgres
-	) >"$DIR/create.log" 2>&1 || die "initdb failed; its log is $DIR/create.log"
+			--encoding=UTF8 --no-locale --no-sync &&
+			postgres_settings | as postgres tee -a data/postgresql.conf &&
+			echo 'CREATE DATABASE bide' | as postgres "$bin/postgres" --single -D data postgres
+	) >"$DIR/create.log" 2>&1 || {
+		tail -n 20 "$DIR/create.log" >&2
+		return 1
+	}
 }
 
 postgres_settings() {
