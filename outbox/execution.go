@@ -39,36 +39,38 @@ type Execution struct {
 
 // Lock begins an execution of the named tasks. Those that are gone, not yet
 // due, or held by another transaction are missing from it: ask Peek which.
-// Tasks named in trial are executed in spite of their past; pass them alone.
-func (l *Ledger) Lock(ctx context.Context, ids []int64, trial bool) (*Execution, error) {
+// Journalled, the execution is known to others should it die.
+func (l *Ledger) Lock(ctx context.Context, ids []int64, journalled bool) (*Execution, error) {
+	e, err := l.lock(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	e.setAside(func(t bide.Task) bool { return t.Reclaims > 0 })
+	if !journalled {
+		return e, nil
+	}
+	return e, e.writeJournal(ctx)
+}
+
+// LockTrial begins the execution of one task in spite of its past. Call
+// [Ledger.Reclaim] first.
+func (l *Ledger) LockTrial(ctx context.Context, id int64) (*Execution, error) {
+	return l.lock(ctx, []int64{id})
+}
+
+func (l *Ledger) lock(ctx context.Context, ids []int64) (*Execution, error) {
 	e, err := l.begin(ctx, func(b *pgx.Batch, read func(pgx.Rows) error) {
 		b.Queue(l.q["lock"], ids).Query(read)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lock tasks: %w", err)
 	}
-	if !trial {
-		e.setAside(func(t bide.Task) bool { return t.Reclaims > 0 })
-	}
 	return e, nil
-}
-
-// Due says what a sweep looks for.
-type Due struct {
-	// Types are the types to look for.
-	Types []string
-	// WaitingFrom and SentFrom are the times up to which the last scan found
-	// nothing; zero to scan everything.
-	WaitingFrom, SentFrom time.Time
-	// Grace is how long a SENT task may be overdue.
-	Grace time.Duration
-	// Limit is the most tasks to take of each state.
-	Limit int
 }
 
 // LockDue begins an execution of overdue tasks. It journals the execution
 // first, so that a task that kills its worker is known by it.
-func (l *Ledger) LockDue(ctx context.Context, due Due) (*Execution, error) {
+func (l *Ledger) LockDue(ctx context.Context, due bide.Due) (*Execution, error) {
 	e, err := l.begin(ctx, func(b *pgx.Batch, read func(pgx.Rows) error) {
 		b.Queue(l.q["plan_by_index"])
 		b.Queue(l.q["lock_due"], due.Types, fromMark(due.WaitingFrom), fromMark(due.SentFrom), due.Grace, due.Limit).Query(read)
@@ -77,13 +79,8 @@ func (l *Ledger) LockDue(ctx context.Context, due Due) (*Execution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock overdue tasks: %w", err)
 	}
-	if len(e.Tasks) == 0 {
-		return e, nil
-	}
-	if err := e.writeJournal(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("journal a sweep: %w", err), e.Abort(ctx))
-	}
-	return e, nil
+	e.setAside(func(t bide.Task) bool { return t.Reclaims > 0 })
+	return e, e.writeJournal(ctx)
 }
 
 // fromMark turns no mark into the least time that a task can have.
@@ -117,17 +114,20 @@ func (l *Ledger) begin(ctx context.Context, queue func(b *pgx.Batch, read func(p
 }
 
 // writeJournal commits, on a connection of its own, that these tasks are about
-// to be executed.
+// to be executed. An error ends the execution.
 func (e *Execution) writeJournal(ctx context.Context) error {
+	if len(e.Tasks) == 0 {
+		return nil
+	}
 	ids := make([]int64, len(e.Tasks))
 	for i, t := range e.Tasks {
 		ids[i] = t.ID
 	}
 	var dead []int64
 	if err := e.l.pool.QueryRow(ctx, e.l.q["sweep_begin"], ids).Scan(&e.journal, &dead); err != nil {
-		return err
+		return errors.Join(fmt.Errorf("journal an execution: %w", err), e.Abort(ctx))
 	}
-	e.setAside(func(t bide.Task) bool { return t.Reclaims > 0 || slices.Contains(dead, t.ID) })
+	e.setAside(func(t bide.Task) bool { return slices.Contains(dead, t.ID) })
 	return nil
 }
 
@@ -161,6 +161,10 @@ func (e *Execution) Limit(ctx context.Context) error {
 // its locks.
 var ErrTooLong = errors.New("execution took longer than its limit")
 
+// ErrFinish says that the last round trip failed. When the server did not say
+// so itself, the tasks may or may not be finished.
+var ErrFinish = errors.New("finish tasks")
+
 // Verdict is how one task of an execution ended.
 type Verdict struct {
 	TaskID int64
@@ -185,7 +189,7 @@ func (e *Execution) Finish(ctx context.Context, via bide.Via, verdicts []Verdict
 	}
 	b.Queue("COMMIT")
 	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
-		return errors.Join(fmt.Errorf("finish tasks: %w", err), e.Abort(ctx))
+		return errors.Join(fmt.Errorf("%w: %w", ErrFinish, err), e.Abort(ctx))
 	}
 	e.conn.Release()
 	return nil

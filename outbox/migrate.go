@@ -5,7 +5,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -130,4 +132,17 @@ func sqlState(err error) string {
 		return pg.Code
 	}
 	return ""
+}
+
+// Unreachable reports whether the error says that the database cannot be
+// reached or cannot serve yet, so that waiting may help.
+func Unreachable(err error) bool {
+	var connect *pgconn.ConnectError
+	switch code := sqlState(err); {
+	case code == "57P03", strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"): // starting, connection, resources
+		return true
+	case code != "":
+		return false
+	}
+	return errors.As(err, &connect) || pgconn.Timeout(err) || errors.Is(err, io.ErrUnexpectedEOF)
 }

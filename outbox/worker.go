@@ -15,10 +15,29 @@ import (
 // missing. Only ID, BizType, RunAt, State, Sends and Reclaims are filled. It
 // also returns the database's clock.
 func (l *Ledger) Peek(ctx context.Context, ids []int64) ([]bide.Task, time.Time, error) {
-	var tasks []bide.Task
-	var now time.Time
-	err := l.inTx(ctx, func(b *pgx.Batch) {
-		b.Queue(l.q["peek"], ids).Query(func(rows pgx.Rows) error {
+	tasks, now, err := l.glance(ctx, func(b *pgx.Batch) *pgx.QueuedQuery { return b.Queue(l.q["peek"], ids) })
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("look up tasks: %w", err)
+	}
+	return tasks, now, nil
+}
+
+// Overdue reads the tasks that [Ledger.LockDue] would lock, filled as by Peek.
+func (l *Ledger) Overdue(ctx context.Context, due bide.Due) ([]bide.Task, time.Time, error) {
+	tasks, now, err := l.glance(ctx, func(b *pgx.Batch) *pgx.QueuedQuery {
+		return b.Queue(l.q["overdue"], due.Types, fromMark(due.WaitingFrom), fromMark(due.SentFrom), due.Grace, due.Limit)
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("look for overdue tasks: %w", err)
+	}
+	return tasks, now, nil
+}
+
+// glance runs a query that gives a few columns of tasks and, in every row, the
+// database's clock; id 0 stands for no task.
+func (l *Ledger) glance(ctx context.Context, query func(b *pgx.Batch) *pgx.QueuedQuery) (tasks []bide.Task, now time.Time, err error) {
+	err = l.inTx(ctx, func(b *pgx.Batch) {
+		query(b).Query(func(rows pgx.Rows) error {
 			var t bide.Task
 			_, err := pgx.ForEachRow(rows, []any{&now, &t.ID, &t.BizType, &t.RunAt, &t.State, &t.Sends, &t.Reclaims}, func() error {
 				if t.ID != 0 {
@@ -29,10 +48,7 @@ func (l *Ledger) Peek(ctx context.Context, ids []int64) ([]bide.Task, time.Time,
 			return err
 		})
 	})
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("look up tasks: %w", err)
-	}
-	return tasks, now, nil
+	return tasks, now, err
 }
 
 // GiveBack makes SENT tasks WAITING again whose messages are spent. runAts are
@@ -65,19 +81,10 @@ type Backoff struct {
 	First, Most time.Duration
 }
 
-// Ended is a task after a failed or suspect execution.
-type Ended struct {
-	ID             int64
-	BizType, BizID string
-	State          bide.State
-	Attempts       int
-	LastError      string
-}
-
 // Retry counts a failed execution of each task and sets its next attempt, or
 // FAILED. errs are the reasons, parallel to ids. Tasks that are no longer due
 // or are held by another are left out of the answer.
-func (l *Ledger) Retry(ctx context.Context, ids []int64, errs []string, backoff Backoff) ([]Ended, error) {
+func (l *Ledger) Retry(ctx context.Context, ids []int64, errs []string, backoff Backoff) ([]bide.Ended, error) {
 	ended, err := l.end(ctx, "retry", ids, errs, backoff.MaxAttempts, backoff.First, backoff.Most)
 	if err != nil {
 		return nil, fmt.Errorf("put off failed tasks: %w", err)
@@ -88,22 +95,22 @@ func (l *Ledger) Retry(ctx context.Context, ids []int64, errs []string, backoff 
 // Reclaim records that a task is about to be tried alone because an earlier
 // execution ended without a word; at the most-th time it becomes FAILED
 // instead. ok is false when the task cannot be tried now.
-func (l *Ledger) Reclaim(ctx context.Context, id int64, most int) (task Ended, ok bool, err error) {
+func (l *Ledger) Reclaim(ctx context.Context, id int64, most int) (task bide.Ended, ok bool, err error) {
 	ended, err := l.end(ctx, "reclaim", id, most)
 	if err != nil {
-		return Ended{}, false, fmt.Errorf("record the trial of task %d: %w", id, err)
+		return bide.Ended{}, false, fmt.Errorf("record the trial of task %d: %w", id, err)
 	}
 	if len(ended) == 0 {
-		return Ended{}, false, nil
+		return bide.Ended{}, false, nil
 	}
 	return ended[0], true, nil
 }
 
-func (l *Ledger) end(ctx context.Context, name string, args ...any) ([]Ended, error) {
-	var ended []Ended
+func (l *Ledger) end(ctx context.Context, name string, args ...any) ([]bide.Ended, error) {
+	var ended []bide.Ended
 	err := l.inTx(ctx, func(b *pgx.Batch) {
 		b.Queue(l.q[name], args...).Query(func(rows pgx.Rows) (err error) {
-			ended, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Ended])
+			ended, err = pgx.CollectRows(rows, pgx.RowToStructByPos[bide.Ended])
 			return err
 		})
 	})

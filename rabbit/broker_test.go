@@ -11,15 +11,12 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/brokertest"
 	"github.com/bide-mq/bide/levels"
 	"github.com/bide-mq/bide/rabbit"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // variable is one that the test environment provides.
 func variable(t testing.TB, name string) string {

@@ -86,7 +86,7 @@ func (c consumer) consume(ctx context.Context, ch *amqp.Channel) (*amqp.Channel,
 	deliveries, err := ch.Consume(c.queue.name, tag, false, false, false, false, nil)
 	if err != nil {
 		if isCode(err, amqp.AccessRefused) {
-			c.in.s.fail(translateDeclare(c.queue.name, err))
+			c.in.s.fail(translateQueue("consume", c.queue.name, err))
 		}
 		return ch, err
 	}

@@ -49,7 +49,7 @@ type job struct {
 func openLane(s *session, queue string, missing func()) (*lane, error) {
 	ch, err := s.conn.Channel()
 	if err != nil {
-		return nil, translateClose(err)
+		return nil, translate(err)
 	}
 	l := &lane{
 		s: s, queue: queue, ch: ch, missing: missing,
@@ -63,7 +63,7 @@ func openLane(s *session, queue string, missing func()) (*lane, error) {
 		returned: make(map[string]int),
 	}
 	if err := ch.Confirm(false); err != nil {
-		return nil, translateClose(err)
+		return nil, translate(err)
 	}
 	closes := ch.NotifyClose(make(chan *amqp.Error, 1))
 	s.tasks.Go(func() {
@@ -178,8 +178,8 @@ func (l *lane) send(b *batch, i int) {
 	confirm, err := l.ch.PublishWithDeferredConfirm("", l.queue, true, false, publishing(message))
 	l.writing.Store(nil)
 	if err != nil {
-		b.settle(i, bide.Outcome{Status: bide.Unknown, Err: translateClose(err)})
-		l.s.fail(translateClose(err))
+		b.settle(i, bide.Outcome{Status: bide.Unknown, Err: translate(err)})
+		l.s.fail(translate(err))
 		<-l.slots
 		return
 	}

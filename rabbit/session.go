@@ -136,7 +136,7 @@ func (s *session) probe(question func(*amqp.Connection) error) {
 			err := question(s.conn)
 			s.asked.Store(nil)
 			if err != nil {
-				s.fail(translateClose(err))
+				s.fail(translate(err))
 			}
 		}
 	}
@@ -161,6 +161,19 @@ func (s *session) fail(err error) {
 		s.err = err
 		close(s.done)
 	})
+}
+
+// context returns one that ends with the session.
+func (s *session) context() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.tasks.Go(func() {
+		defer cancel()
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
 }
 
 // close ends the connection. Whatever hangs in a call to the library returns.

@@ -61,7 +61,7 @@ func (r *Subscriber) serve(ctx context.Context, s *session, handle func(bide.Del
 	other := r.cfg.deliveryQueue(r.cfg.QueueType.other())
 	left, err := exists(s.conn, other)
 	if err != nil {
-		return translateClose(err)
+		return translate(err)
 	}
 	in := &intake{s: s, log: r.log, handle: handle, ready: up, owed: newTally()}
 	for range r.cfg.Consumers {

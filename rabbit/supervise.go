@@ -2,9 +2,11 @@ package rabbit
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bide-mq/bide"
@@ -30,28 +32,36 @@ type supervisor struct {
 	log  *slog.Logger
 	role string
 
+	// started is set when the first session was up and, where the management
+	// API is at hand, its policies were found in order.
+	started atomic.Bool
+
 	mu   sync.Mutex
 	last error // why there is no session
 }
 
-// run dials and serves sessions until ctx ends. serve says through up that the
+// run dials and serves sessions until ctx ends. serve calls up when the
 // session is ready for use, and returns when it has ended. A permanent fault
-// ends run before the first session was up; afterwards it is logged and tried
-// again, since it came while the service was running and may go the same way.
+// ends run at start-up only; later it is logged and tried again, since it came
+// while the service was running and may go the same way.
 func (v *supervisor) run(ctx context.Context, serve func(ctx context.Context, s *session, up func()) error) error {
-	everUp, attempt := false, 0
-	up := func() {
-		everUp, attempt = true, 0
-		v.setLast(nil)
-		v.log.InfoContext(ctx, "broker session up", "role", v.role, "broker", v.cfg.endpoint())
-	}
+	attempt, doubts := 0, 0
 	for ctx.Err() == nil {
-		err := v.serveOne(ctx, serve, up)
+		err := v.serveOne(ctx, serve, func(s *session) {
+			attempt = 0
+			v.setLast(nil)
+			v.log.InfoContext(ctx, "broker session up", "role", v.role, "broker", v.cfg.endpoint())
+			v.startUp(s)
+		})
 		if ctx.Err() != nil {
 			break
 		}
-		if permanent(err) && !everUp {
-			return err
+		if fault, ok := errors.AsType[*Fault](err); ok && !v.started.Load() {
+			if doubts++; !fault.doubtful || doubts > 1 {
+				return err
+			}
+		} else {
+			doubts = 0
 		}
 		v.setLast(err)
 		wait := backoff(attempt)
@@ -62,12 +72,46 @@ func (v *supervisor) run(ctx context.Context, serve func(ctx context.Context, s 
 	return nil
 }
 
-func (v *supervisor) serveOne(ctx context.Context, serve func(context.Context, *session, func()) error, up func()) error {
+func (v *supervisor) serveOne(ctx context.Context, serve func(context.Context, *session, func()) error, up func(*session)) error {
 	s, err := dial(ctx, v.cfg, v.role)
 	if err != nil {
 		return err
 	}
-	return serve(ctx, s, up)
+	return serve(ctx, s, func() { up(s) })
+}
+
+// startUp looks for policies that break the topology, once, without keeping
+// the session from its work meanwhile. An API that does not answer is no reason
+// not to start.
+func (v *supervisor) startUp(s *session) {
+	if v.started.Load() || v.cfg.ManagementURL == "" {
+		v.started.Store(true)
+		return
+	}
+	s.tasks.Go(func() {
+		ctx, cancel := s.context()
+		defer cancel()
+		findings, err := checkPolicies(ctx, v.cfg)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			v.log.WarnContext(ctx, "policies were not checked", "role", v.role, "err", err)
+		}
+		var faults []error
+		for _, f := range findings {
+			if f.Severity == Error {
+				faults = append(faults, &Fault{Finding: f})
+				continue
+			}
+			v.log.WarnContext(ctx, "broker check", "role", v.role, "subject", f.Subject, "problem", f.Problem, "remedy", f.Remedy)
+		}
+		if len(faults) > 0 {
+			s.fail(errors.Join(faults...))
+			return
+		}
+		v.started.Store(true)
+	})
 }
 
 func (v *supervisor) setLast(err error) {

@@ -2,6 +2,7 @@ package rabbit
 
 import (
 	"errors"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -28,22 +29,26 @@ func (c Config) tiers() ([]queue, error) {
 	}
 	tiers := make([]queue, len(ttls))
 	for i, ttl := range ttls {
-		args := amqp.Table{
-			amqp.QueueTypeArg: string(c.QueueType),
-			// An int would be written as 32 bits and turn negative after 24.8 days.
-			amqp.QueueMessageTTLArg:     ttl.Milliseconds(),
-			"x-dead-letter-exchange":    "",
-			"x-dead-letter-routing-key": c.DeliveryQueue(),
-		}
-		if c.QueueType == Quorum {
-			// At-least-once needs reject-publish; with the default overflow the
-			// broker falls back to at-most-once and says so only in its log.
-			args["x-dead-letter-strategy"] = "at-least-once"
-			args[amqp.QueueOverflowArg] = amqp.QueueOverflowRejectPublish
-		}
-		tiers[i] = queue{c.tierQueue(ttl), args}
+		tiers[i] = queue{c.tierQueue(ttl), tierArguments(c.QueueType, ttl, c.DeliveryQueue())}
 	}
 	return tiers, nil
+}
+
+func tierArguments(t QueueType, ttl time.Duration, target string) amqp.Table {
+	args := amqp.Table{
+		amqp.QueueTypeArg: string(t),
+		// An int would be written as 32 bits and turn negative after 24.8 days.
+		amqp.QueueMessageTTLArg:     ttl.Milliseconds(),
+		"x-dead-letter-exchange":    "",
+		"x-dead-letter-routing-key": target,
+	}
+	if t == Quorum {
+		// At-least-once needs reject-publish; with the default overflow the
+		// broker falls back to at-most-once and says so only in its log.
+		args["x-dead-letter-strategy"] = "at-least-once"
+		args[amqp.QueueOverflowArg] = amqp.QueueOverflowRejectPublish
+	}
+	return args
 }
 
 // declare declares the queues, each on a channel of its own, because a refusal
@@ -57,10 +62,10 @@ func declare(conn *amqp.Connection, queues ...queue) error {
 			return err
 		})
 		if err != nil && conn.IsClosed() {
-			return errors.Join(append(faults, translateDeclare(q.name, err))...)
+			return errors.Join(append(faults, translateQueue("declare", q.name, err))...)
 		}
 		if err != nil {
-			faults = append(faults, translateDeclare(q.name, err))
+			faults = append(faults, translateQueue("declare", q.name, err))
 		}
 	}
 	return errors.Join(faults...)

@@ -2,28 +2,15 @@ package handler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/bide-mq/bide"
 )
 
 // MaxBatch bounds how many tasks may share a transaction.
 const MaxBatch = 1000
-
-// Task is what a handler sees of a ledger row.
-type Task struct {
-	ID      int64
-	BizType string
-	BizID   string
-	// FireAt is the promise: the handler is not called before this time.
-	FireAt time.Time
-	// Payload is the application's JSON; nil where it gave none.
-	Payload json.RawMessage
-	// Attempt counts the executions that failed before this one.
-	Attempt int
-}
 
 // Verdict is what a handler says of one task.
 type Verdict uint8
@@ -66,24 +53,38 @@ type Result struct {
 // Handler turns the tasks of one biz_type into effects inside the transaction
 // that also finishes them.
 type Handler interface {
-	// Handle returns one Result per task, in order. The transaction is READ
-	// COMMITTED; Handle neither commits it nor rolls it back. An error fails
-	// the whole batch.
-	Handle(ctx context.Context, tx pgx.Tx, tasks []Task) ([]Result, error)
+	// Handle returns one Result per task, in order. conn is inside a READ
+	// COMMITTED transaction, which Handle neither commits nor rolls back. An
+	// error fails the whole batch.
+	Handle(ctx context.Context, conn *pgx.Conn, tasks []bide.Task) ([]Result, error)
 	// Batch is the most tasks that may share a transaction, from 1 (each
 	// alone) to MaxBatch.
 	Batch() int
 }
 
 // Func is a Handler in Go that takes each task alone. [InBatches] gives it
-// more at a time.
-type Func func(ctx context.Context, tx pgx.Tx, tasks []Task) ([]Result, error)
+// more at a time. tx is a savepoint in the transaction that also finishes the
+// tasks: the function must not commit it, and an error rolls everything back.
+type Func func(ctx context.Context, tx pgx.Tx, tasks []bide.Task) ([]Result, error)
 
 var _ Handler = Func(nil)
 
 // Handle calls f.
-func (f Func) Handle(ctx context.Context, tx pgx.Tx, tasks []Task) ([]Result, error) {
-	return f(ctx, tx, tasks)
+func (f Func) Handle(ctx context.Context, conn *pgx.Conn, tasks []bide.Task) ([]Result, error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{
+		BeginQuery: "SAVEPOINT bide_handler", CommitQuery: "RELEASE SAVEPOINT bide_handler",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("begin the handler's savepoint: %w", err)
+	}
+	results, err := f(ctx, tx, tasks)
+	if err != nil {
+		return nil, err // the executor rolls the whole transaction back
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, fmt.Errorf("release the handler's savepoint: %w", err)
+	}
+	return results, nil
 }
 
 // Batch is 1.

@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/handler"
 )
 
 func TestFuncTakesEachTaskAlone(t *testing.T) {
 	t.Parallel()
-	f := handler.Func(func(_ context.Context, _ pgx.Tx, tasks []handler.Task) ([]handler.Result, error) {
+	f := handler.Func(func(_ context.Context, _ pgx.Tx, tasks []bide.Task) ([]handler.Result, error) {
 		return make([]handler.Result, len(tasks)), nil
 	})
 	require.Equal(t, 1, f.Batch())
@@ -20,9 +21,6 @@ func TestFuncTakesEachTaskAlone(t *testing.T) {
 	many, err := handler.InBatches(50, f)
 	require.NoError(t, err)
 	require.Equal(t, 50, many.Batch())
-	results, err := many.Handle(t.Context(), nil, tasks("1", "2"))
-	require.NoError(t, err)
-	require.Equal(t, []handler.Result{{}, {}}, results)
 
 	for _, n := range []int{-1, 0, 1001} {
 		_, err := handler.InBatches(n, f)

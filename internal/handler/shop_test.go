@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/handler"
 	"github.com/bide-mq/bide/internal/pgtest"
 )
@@ -75,16 +76,16 @@ func prepare(t *testing.T, db handler.DB, fields string) handler.Handler {
 	return set.Handlers()["h"]
 }
 
-func tasks(ids ...string) []handler.Task {
-	tasks := make([]handler.Task, len(ids))
+func tasks(ids ...string) []bide.Task {
+	tasks := make([]bide.Task, len(ids))
 	for i, id := range ids {
-		tasks[i] = handler.Task{ID: int64(i + 1), BizType: "h", BizID: id, FireAt: time.Now()}
+		tasks[i] = bide.Task{ID: int64(i + 1), BizType: "h", BizID: id, FireAt: time.Now()}
 	}
 	return tasks
 }
 
-func payload(id, json_ string) handler.Task {
-	task := handler.Task{BizType: "h", BizID: id}
+func payload(id, json_ string) bide.Task {
+	task := bide.Task{BizType: "h", BizID: id}
 	if json_ != "" {
 		task.Payload = json.RawMessage(json_)
 	}
@@ -92,19 +93,19 @@ func payload(id, json_ string) handler.Task {
 }
 
 // try handles the tasks in a transaction of their own, as the executor does.
-func try(ctx context.Context, db handler.DB, h handler.Handler, tasks []handler.Task) (results []handler.Result, err error) {
+func try(ctx context.Context, db handler.DB, h handler.Handler, tasks []bide.Task) (results []handler.Result, err error) {
 	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = '5s'"); err != nil {
 			return err
 		}
-		results, err = h.Handle(ctx, tx, tasks)
+		results, err = h.Handle(ctx, tx.Conn(), tasks)
 		return err
 	})
 	return results, err
 }
 
 // handle returns verdicts and reasons, as text.
-func handle(t *testing.T, db handler.DB, h handler.Handler, tasks ...handler.Task) []string {
+func handle(t *testing.T, db handler.DB, h handler.Handler, tasks ...bide.Task) []string {
 	t.Helper()
 	results, err := try(t.Context(), db, h, tasks)
 	require.NoError(t, err)
@@ -117,7 +118,7 @@ func handle(t *testing.T, db handler.DB, h handler.Handler, tasks ...handler.Tas
 }
 
 // failure is the error of a batch that must fail.
-func failure(t *testing.T, db handler.DB, h handler.Handler, tasks ...handler.Task) error {
+func failure(t *testing.T, db handler.DB, h handler.Handler, tasks ...bide.Task) error {
 	t.Helper()
 	results, err := try(t.Context(), db, h, tasks)
 	require.Error(t, err)

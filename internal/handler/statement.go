@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/bide-mq/bide"
 )
 
 // statement is a handler that a handlers file describes.
@@ -61,15 +63,15 @@ func (h *statement) Batch() int { return h.batch }
 
 // Handle locks the tasks' rows and runs the statement for those it got, in two
 // round trips, one without lock.
-func (h *statement) Handle(ctx context.Context, tx pgx.Tx, tasks []Task) ([]Result, error) {
-	results, err := h.handle(ctx, tx.Conn(), tasks)
+func (h *statement) Handle(ctx context.Context, conn *pgx.Conn, tasks []bide.Task) ([]Result, error) {
+	results, err := h.handle(ctx, conn, tasks)
 	if err != nil {
 		return nil, fmt.Errorf("handler %q (%s:%d): %w", h.bizType, h.source.name, h.start.line, err)
 	}
 	return results, nil
 }
 
-func (h *statement) handle(ctx context.Context, conn *pgx.Conn, tasks []Task) ([]Result, error) {
+func (h *statement) handle(ctx context.Context, conn *pgx.Conn, tasks []bide.Task) ([]Result, error) {
 	switch {
 	case h.plan == nil:
 		return nil, errors.New("not prepared")
@@ -92,7 +94,7 @@ type choice struct {
 
 // choose locks the rows and says for which tasks the statement is to run. The
 // others have their result.
-func (h *statement) choose(ctx context.Context, conn *pgx.Conn, tasks []Task, results []Result) ([]choice, error) {
+func (h *statement) choose(ctx context.Context, conn *pgx.Conn, tasks []bide.Task, results []Result) ([]choice, error) {
 	chosen := make([]choice, 0, len(tasks))
 	if h.target == nil {
 		for i := range tasks {
@@ -128,7 +130,7 @@ func lockStatement(t target) string {
 
 // lockRows returns for each task the row's key and whether the row is ours, as
 // lock.sql says.
-func (h *statement) lockRows(ctx context.Context, conn *pgx.Conn, tasks []Task) ([][]*string, error) {
+func (h *statement) lockRows(ctx context.Context, conn *pgx.Conn, tasks []bide.Task) ([][]*string, error) {
 	ids := make([]*string, len(tasks))
 	for i := range tasks {
 		ids[i] = &tasks[i].BizID
@@ -145,7 +147,7 @@ func (h *statement) lockRows(ctx context.Context, conn *pgx.Conn, tasks []Task) 
 }
 
 // execute runs the statement for the chosen tasks and fills in their results.
-func (h *statement) execute(ctx context.Context, conn *pgx.Conn, tasks []Task, chosen []choice, results []Result) error {
+func (h *statement) execute(ctx context.Context, conn *pgx.Conn, tasks []bide.Task, chosen []choice, results []Result) error {
 	ids, payloads := make([]*string, len(chosen)), make([]*string, len(chosen))
 	for i, c := range chosen {
 		ids[i] = c.id

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/handler"
 	"github.com/bide-mq/bide/internal/pgtest"
 )
@@ -160,7 +161,7 @@ sql: |
 		id := awkward.Draw(rt, "id")
 		text, err := json.Marshal(id)
 		require.NoError(rt, err)
-		results, err := try(t.Context(), shop, h, []handler.Task{payload(id, string(text))})
+		results, err := try(t.Context(), shop, h, []bide.Task{payload(id, string(text))})
 		require.NoError(rt, err)
 		require.Equal(rt, []handler.Result{{Verdict: handler.Done}}, results)
 	})
@@ -244,16 +245,16 @@ func TestAPaymentIsNeverOverlooked(t *testing.T) {
 
 			payment := begin(t, shop, pay+"; UPDATE shop.orders SET status = 'PAID' WHERE id = 1")
 			worker := begin(t, shop, "SELECT FROM shop.orders")
-			results, err := h.Handle(t.Context(), worker, tasks("1", "2"))
+			results, err := h.Handle(t.Context(), worker.Conn(), tasks("1", "2"))
 			require.NoError(t, err)
 			require.Equal(t, []handler.Verdict{handler.Locked, handler.Done}, verdicts(results), "payment in flight")
 
 			require.NoError(t, payment.Commit(t.Context()))
-			results, err = h.Handle(t.Context(), worker, tasks("1"))
+			results, err = h.Handle(t.Context(), worker.Conn(), tasks("1"))
 			require.NoError(t, err)
 			require.Equal(t, []handler.Verdict{handler.Skipped}, verdicts(results), "payment committed since the transaction began")
 
-			results, err = h.Handle(t.Context(), worker, tasks("3"))
+			results, err = h.Handle(t.Context(), worker.Conn(), tasks("3"))
 			require.NoError(t, err)
 			require.Equal(t, []handler.Verdict{handler.Done}, verdicts(results))
 			_, err = shop.Exec(t.Context(), "SET lock_timeout = '50ms'; UPDATE shop.orders SET status = 'PAID' WHERE id = 3")

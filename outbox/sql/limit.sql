@@ -4,4 +4,4 @@ SELECT set_config('statement_timeout', $1::text, true),
        set_config('idle_in_transaction_session_timeout', $2::text, true),
        set_config('lock_timeout', '0', true),
        set_config('plan_cache_mode', 'force_custom_plan', true),
-       clock_timestamp()
+       now()

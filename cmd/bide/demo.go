@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/bide-mq/bide"
+	"github.com/bide-mq/bide/internal/broker"
+	"github.com/bide-mq/bide/internal/config"
+	"github.com/bide-mq/bide/internal/demo"
+	"github.com/bide-mq/bide/outbox"
+	"github.com/bide-mq/bide/rabbit"
+)
+
+type demoCommand struct {
+	Broker string `help:"rabbitmq or none." enum:"rabbitmq,none" default:"rabbitmq"`
+	Bin    string `help:"Directory of the executables producer and consumer; this one's by default." placeholder:"DIR"`
+	Seed   uint64 `help:"Makes the customers' behaviour repeatable." default:"1"`
+}
+
+func (c *demoCommand) Run(ctx context.Context, out io.Writer) error {
+	database, err := config.LoadDatabase()
+	if err != nil {
+		return fmt.Errorf("configuration:\n%w", err)
+	}
+	if err := os.Setenv("BIDE_BROKER", c.Broker); err != nil {
+		return err
+	}
+	carrier, err := config.LoadBroker()
+	if err != nil {
+		return fmt.Errorf("configuration:\n%w", err)
+	}
+	cfg := demo.Config{
+		DatabaseURL: database.DatabaseURL, BinDir: c.Bin, Broker: c.Broker, Seed: c.Seed,
+		Migrate: func(ctx context.Context, url string) error {
+			_, err := migrate(ctx, url, outbox.DefaultSchema, "")
+			return err
+		},
+	}
+	if cfg.BinDir == "" {
+		if cfg.BinDir, err = ownDir(); err != nil {
+			return err
+		}
+	}
+	if c.Broker == config.RabbitMQ {
+		withRabbit(&cfg, *carrier)
+	}
+	_, err = demo.Run(ctx, cfg, out)
+	return err
+}
+
+// ownDir is where this executable is.
+func ownDir() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the executables: %w", err)
+	}
+	return filepath.Dir(self), nil
+}
+
+// withRabbit gives the services their broker and the demo its means to lose
+// messages there.
+func withRabbit(cfg *demo.Config, carrier config.Broker) {
+	cfg.Environment = []string{
+		"BIDE_RABBITMQ_URL=" + carrier.RabbitURL,
+		"BIDE_RABBITMQ_MANAGEMENT_URL=" + carrier.RabbitManagement,
+		"BIDE_RABBITMQ_PREFIX=" + carrier.RabbitPrefix,
+		"BIDE_RABBITMQ_QUEUE_TYPE=" + carrier.RabbitQueueType,
+		"BIDE_RABBITMQ_TIERS=" + carrier.RabbitTiers,
+		"BIDE_RABBITMQ_CA_FILE=" + carrier.RabbitCAFile,
+		"BIDE_RABBITMQ_CERT_FILE=" + carrier.RabbitCertFile,
+		"BIDE_RABBITMQ_KEY_FILE=" + carrier.RabbitKeyFile,
+		"BIDE_RABBITMQ_SERVER_NAME=" + carrier.RabbitServerName,
+	}
+	cfg.Purge = func(ctx context.Context, ledger bide.LedgerID, least, most int) (int, error) {
+		return rabbit.PurgeTier(ctx, broker.Rabbit(carrier, ledger), least, most)
+	}
+	cfg.Clean = func(ctx context.Context, ledger bide.LedgerID) error {
+		return rabbit.DeleteQueues(ctx, broker.Rabbit(carrier, ledger))
+	}
+}

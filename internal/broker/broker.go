@@ -1,0 +1,77 @@
+// Package broker makes the driver that the configuration asks for. It is the
+// one place that knows every driver by name.
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/bide-mq/bide"
+	"github.com/bide-mq/bide/internal/config"
+	"github.com/bide-mq/bide/rabbit"
+)
+
+// Publisher is a driver's sending side with its session's supervisor.
+type Publisher interface {
+	bide.Publisher
+	// Run keeps the session until ctx ends.
+	Run(ctx context.Context) error
+}
+
+// NewPublisher returns the configured driver, nil for none.
+func NewPublisher(cfg config.Broker, ledger bide.LedgerID, log *slog.Logger) (Publisher, error) {
+	if cfg.Broker == config.None {
+		return nil, nil
+	}
+	p, err := rabbit.NewPublisher(Rabbit(cfg, ledger), log)
+	if err != nil {
+		return nil, fmt.Errorf("rabbitmq: %w", err)
+	}
+	return p, nil
+}
+
+// Consuming tunes a subscriber.
+type Consuming struct {
+	Channels, Prefetch int
+	Drain              time.Duration
+}
+
+// NewSubscriber returns the configured driver, nil for none.
+func NewSubscriber(cfg config.Broker, ledger bide.LedgerID, tune Consuming, log *slog.Logger) (bide.Subscriber, error) {
+	if cfg.Broker == config.None {
+		return nil, nil
+	}
+	c := Rabbit(cfg, ledger)
+	c.Consumers, c.Prefetch, c.DrainTimeout = tune.Channels, tune.Prefetch, tune.Drain
+	s, err := rabbit.NewSubscriber(c, log)
+	if err != nil {
+		return nil, fmt.Errorf("rabbitmq: %w", err)
+	}
+	return s, nil
+}
+
+// Rabbit translates the environment into the RabbitMQ driver's configuration.
+func Rabbit(cfg config.Broker, ledger bide.LedgerID) rabbit.Config {
+	return rabbit.Config{
+		URL: cfg.RabbitURL, ManagementURL: cfg.RabbitManagement,
+		TLS: rabbit.TLS{
+			CAFile: cfg.RabbitCAFile, CertFile: cfg.RabbitCertFile,
+			KeyFile: cfg.RabbitKeyFile, ServerName: cfg.RabbitServerName,
+		},
+		Prefix: cfg.RabbitPrefix, Ledger: ledger, QueueType: rabbit.QueueType(cfg.RabbitQueueType),
+		Tiers: cfg.Tiers(), Lead: cfg.Lead, Slack: cfg.Slack,
+	}
+}
+
+// Up returns a readiness check of a session; always ready without a broker.
+func Up(session func() bide.Session) func() error {
+	return func() error {
+		if session == nil || session().State == bide.SessionUp {
+			return nil
+		}
+		return errors.New("the broker session is " + session().State.String())
+	}
+}

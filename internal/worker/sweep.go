@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/bide-mq/bide"
+)
+
+const (
+	// manySent is the number of overdue SENT tasks in one scan that says the
+	// broker is losing messages.
+	manySent = 10
+	// hotGrace replaces the grace while the scans keep finding many. More
+	// than a message in good health needs, so that it ends when health does
+	// return.
+	hotGrace = 250 * time.Millisecond
+	// fullScanLeast and fullScanShare bound how often the whole range is
+	// scanned: at least this long after the last full scan, and so long that
+	// full scans take no more than one part in twenty of the time.
+	fullScanLeast = time.Second
+	fullScanShare = 20
+)
+
+// scan is the sweep's memory of one group of types.
+type scan struct {
+	types                 []string
+	waitingFrom, sentFrom time.Time
+	fullAt                time.Time // local
+	fullTook              time.Duration
+	hot                   bool
+}
+
+// next says what to look for: from the marks on, or everything when that is
+// due again.
+func (s *scan) next(grace time.Duration, limit int) (due bide.Due, full bool) {
+	due = bide.Due{Types: s.types, Grace: grace, Limit: limit}
+	if time.Since(s.fullAt) >= max(fullScanLeast, fullScanShare*s.fullTook) {
+		return due, true
+	}
+	due.WaitingFrom, due.SentFrom = s.waitingFrom, s.sentFrom
+	return due, false
+}
+
+// learn moves the marks up to where nothing was left, and reports whether
+// there is likely more to find at once.
+func (s *scan) learn(due bide.Due, full bool, report Report) (more bool) {
+	if full {
+		s.fullAt, s.fullTook = time.Now(), report.Scan
+	}
+	if report.Waiting < due.Limit {
+		s.waitingFrom = report.Now
+	}
+	if report.Sent < due.Limit {
+		s.sentFrom = report.Now.Add(-due.Grace)
+	}
+	s.hot = report.Sent >= manySent || s.hot && report.Sent > 0
+	return report.Waiting == due.Limit || report.Sent == due.Limit
+}
+
+// sweepLoop scans for overdue tasks until ctx ends. Executions outlive ctx.
+func (w *Worker) sweepLoop(ctx, work context.Context) {
+	var shared, alone scan
+	for bizType, batch := range w.executor.Types() {
+		if batch > 1 {
+			shared.types = append(shared.types, bizType)
+		} else {
+			alone.types = append(alone.types, bizType)
+		}
+	}
+	tick := time.NewTicker(w.cfg.SweepEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		more := w.sweep(work, &shared, w.executor.Sweep)
+		w.sweep(work, &alone, w.executor.Overdue)
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// grace is how long a SENT task may be overdue now.
+func (w *Worker) grace(hot bool) time.Duration {
+	switch {
+	case w.subscriber == nil, w.subscriber.Session().State == bide.SessionDown:
+		return 0
+	case hot:
+		return hotGrace
+	default:
+		return w.cfg.Grace
+	}
+}
+
+// sweep runs one scan and reports whether there is likely more to find at once.
+func (w *Worker) sweep(ctx context.Context, s *scan, find func(context.Context, bide.Due) (Report, error)) (more bool) {
+	if len(s.types) == 0 {
+		return false
+	}
+	due, full := s.next(w.grace(s.hot), w.cfg.SweepLimit)
+	report, err := find(ctx, due)
+	if err != nil {
+		w.sweepFailed(ctx, err)
+		return false
+	}
+	w.settle(ctx, report, map[int64][]*item{}, bide.ViaSweep)
+	return s.learn(due, full, report)
+}
+
+// sweepFailed passes the tasks of a failed scan on to their lanes, where a
+// batch that fails is halved. When it was not their fault, the next scan finds
+// them again.
+func (w *Worker) sweepFailed(ctx context.Context, err error) {
+	var batch *FailedBatch
+	if !errors.As(err, &batch) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLost) {
+		if ctx.Err() == nil {
+			w.log.WarnContext(ctx, "sweep", "err", err)
+		}
+		return
+	}
+	for _, t := range batch.Tasks {
+		w.keepUntil(ctx, w.sweptItem(t), 0)
+	}
+}
+
+// sweptSet remembers the tasks that the sweep has taken in hand, so that the
+// next scan does not take them again.
+type sweptSet struct {
+	mu  sync.Mutex
+	ids map[int64]bool
+}
+
+func newSweptSet() *sweptSet { return &sweptSet{ids: map[int64]bool{}} }
+
+// add reports whether the task was not there yet.
+func (s *sweptSet) add(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids[id] {
+		return false
+	}
+	s.ids[id] = true
+	return true
+}
+
+func (s *sweptSet) remove(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ids, id)
+}
+
+// sweptItem takes a task in hand that no message speaks for; none when it is
+// in hand already.
+func (w *Worker) sweptItem(t bide.Task) []*item {
+	if !w.swept.add(t.ID) {
+		return nil
+	}
+	return []*item{{
+		id: t.ID, bizType: t.BizType, runAt: t.RunAt, at: t.RunAt, msgRunAt: t.RunAt, via: bide.ViaSweep,
+		suspect: t.Reclaims > 0, done: func() { w.swept.remove(t.ID) },
+	}}
+}
