@@ -19,12 +19,9 @@ func classify(err error, conn *pgx.Conn) error {
 	var server *pgconn.PgError
 	switch {
 	case errors.As(err, &server):
-		if unavailable(server.Code) {
-			return fmt.Errorf("%w: %w", worker.ErrUnavailable, err)
-		}
-		return err
+		return classifyServer(err, server.Code)
 	case errors.Is(err, outbox.ErrTooLong):
-		return err
+		return fmt.Errorf("%w: %w", worker.ErrContended, err)
 	case errors.Is(err, outbox.ErrFinish), conn != nil && conn.IsClosed():
 		return fmt.Errorf("%w: %w", worker.ErrLost, err)
 	case conn == nil, errors.Is(err, context.Canceled):
@@ -34,15 +31,19 @@ func classify(err error, conn *pgx.Conn) error {
 	}
 }
 
-// unavailable reports SQLSTATEs with which the server says that it cannot
-// serve now, whatever it is asked.
-func unavailable(code string) bool {
+// classifyServer goes by the SQLSTATE.
+func classifyServer(err error, code string) error {
 	switch code {
 	case "57P01", "57P02", "57P03", // shut down, another session crashed, starting up
 		"25006": // read-only: demoted to a replica
-		return true
+		return fmt.Errorf("%w: %w", worker.ErrUnavailable, err)
+	case "57014", "55P03", "40P01", "40001", "25P03": // time-outs, deadlock, serialization
+		return fmt.Errorf("%w: %w", worker.ErrContended, err)
 	}
-	return strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") // connection, resources
+	if strings.HasPrefix(code, "08") || strings.HasPrefix(code, "53") { // connection, resources
+		return fmt.Errorf("%w: %w", worker.ErrUnavailable, err)
+	}
+	return err
 }
 
 // failedBatch ends a failed execution. A rollback that fails closes the

@@ -13,6 +13,9 @@ const (
 	// busyPause is how soon a task is tried again whose order, or whose own
 	// row, somebody else holds.
 	busyPause = 100 * time.Millisecond
+	// mostContended is how often a task alone may give way before that counts
+	// as a failed attempt. The pauses between double from busyPause.
+	mostContended = 4
 	// unavailablePause is how soon tasks are tried again after the database
 	// could not serve.
 	unavailablePause = 250 * time.Millisecond
@@ -155,6 +158,10 @@ func (w *Worker) failed(ctx context.Context, items []*item, ids []int64, err err
 			it.suspect, it.recorded = true, false
 		}
 		w.keepUntil(ctx, items, busyPause)
+	case len(ids) == 1 && errors.Is(err, ErrContended) && items[0].contended < mostContended:
+		w.observer.Count(Busy, 1)
+		items[0].contended++
+		w.keepUntil(ctx, items, busyPause<<items[0].contended)
 	case len(ids) == 1:
 		task := bide.Task{ID: ids[0], BizType: items[0].bizType}
 		w.retry(ctx, []Failure{{Task: task, Reason: err.Error()}}, func(bide.Task) { acknowledge(items) })

@@ -23,6 +23,8 @@ type item struct {
 	suspect bool
 	// recorded: the ledger knows that it is being tried as a suspect.
 	recorded bool
+	// contended counts the executions that gave way to another transaction.
+	contended int
 	// done says that nothing more is to be done: the message, if there is one,
 	// is acknowledged.
 	done func()

@@ -11,8 +11,8 @@ import (
 // lane gathers the due tasks of one type into batches.
 type lane struct {
 	batch int
-	// slots is this type's share of the executions, one less than all where
-	// there are other types, so that a slow one leaves room.
+	// slots is this type's share of the executions: a slow type must leave
+	// room for others, and one type's transactions want the same rows.
 	slots *semaphore.Weighted
 
 	mu     sync.Mutex

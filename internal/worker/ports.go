@@ -19,8 +19,8 @@ type Ledger interface {
 }
 
 // Executor turns due tasks into effects, one transaction a call. Its errors
-// say whose fault a failure is: [ErrUnavailable], [ErrLost], or else the
-// tasks' own.
+// say whose fault a failure is: [ErrUnavailable], [ErrLost], [ErrContended], or
+// else the tasks' own.
 type Executor interface {
 	// Types lists the types that have a handler here, and for each the most
 	// tasks that may share a transaction.
@@ -47,6 +47,10 @@ var (
 	// ErrLost: the database session died during the execution, without a
 	// word. The tasks may have killed it, and may or may not be finished.
 	ErrLost = errors.New("database session lost")
+	// ErrContended: rows that the tasks' handler wants are held by another
+	// transaction, or it ran out of time waiting. The tasks may be at fault,
+	// and may not.
+	ErrContended = errors.New("gave way to another transaction")
 )
 
 // Mode says how an execution treats its tasks.

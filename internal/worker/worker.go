@@ -17,7 +17,8 @@ type Config struct {
 	// Ledger is the ledger's identity; other ledgers' messages are refused.
 	// Required.
 	Ledger bide.LedgerID
-	// Executions is how many transactions run at once. Defaults to 4.
+	// Executions is how many transactions run at once, half of them at most
+	// for one type. Defaults to 4.
 	Executions int
 	// BatchWait is how long a due task waits for company. Defaults to 3 ms.
 	BatchWait time.Duration
@@ -88,12 +89,8 @@ func New(cfg Config, ledger Ledger, executor Executor, subscriber bide.Subscribe
 	}
 	w.hold = newHold(w.clock)
 	types := executor.Types()
-	share := cfg.Executions
-	if len(types) > 1 {
-		share = max(share-1, 1)
-	}
 	for bizType, batch := range types {
-		w.lanes[bizType] = newLane(batch, share)
+		w.lanes[bizType] = newLane(batch, max(cfg.Executions/2, 1))
 	}
 	return w
 }
