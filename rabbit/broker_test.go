@@ -18,6 +18,9 @@ import (
 	"github.com/bide-mq/bide/rabbit"
 )
 
+// patience bounds every wait for something that must happen.
+const patience = 30 * time.Second
+
 // variable is one that the test environment provides.
 func variable(t testing.TB, name string) string {
 	t.Helper()

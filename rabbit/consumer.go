@@ -18,7 +18,7 @@ import (
 // cases, and then it is kept: what it delivered can still be acknowledged.
 type consumer struct {
 	in    *intake
-	queue queue
+	queue string
 	own   bool // the configured delivery queue, to be made again when missing
 }
 
@@ -38,11 +38,11 @@ func (c consumer) run(ctx context.Context) {
 		if time.Since(began) > mostBackoff {
 			attempt = 0
 		}
-		c.in.log.WarnContext(ctx, "consumer ended, consuming again", "queue", c.queue.name, "err", err)
+		c.in.log.WarnContext(ctx, "consumer ended, consuming again", "queue", c.queue, "err", err)
 		if attempt > 0 {
 			c.sleep(ctx, backoff(attempt))
 		}
-		if !c.ensure() {
+		if !c.ensure(ctx) {
 			return
 		}
 	}
@@ -62,13 +62,13 @@ func (c consumer) ended(ctx context.Context) bool {
 
 // ensure makes the queue again on a channel of its own, or reports false when
 // a queue of the other type is gone.
-func (c consumer) ensure() bool {
+func (c consumer) ensure(ctx context.Context) bool {
 	conn := c.in.s.conn
 	if !c.own {
-		there, err := exists(conn, c.queue.name)
+		there, err := exists(conn, c.queue)
 		return there || err != nil
 	}
-	if err := declare(conn, c.queue); err != nil {
+	if err := declareDelivery(ctx, conn, c.in.s.cfg); err != nil {
 		c.in.s.fail(err)
 		return false
 	}
@@ -83,10 +83,10 @@ func (c consumer) consume(ctx context.Context, ch *amqp.Channel) (*amqp.Channel,
 		return nil, err
 	}
 	tag := fmt.Sprintf("bide.%d", c.in.tags.Add(1))
-	deliveries, err := ch.Consume(c.queue.name, tag, false, false, false, false, nil)
+	deliveries, err := ch.Consume(c.queue, tag, false, false, false, false, nil)
 	if err != nil {
 		if isCode(err, amqp.AccessRefused) {
-			c.in.s.fail(translateQueue("consume", c.queue.name, err))
+			c.in.s.fail(translateQueue("consume", c.queue, err))
 		}
 		return ch, err
 	}

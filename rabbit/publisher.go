@@ -19,7 +19,7 @@ type Publisher struct {
 	cfg     Config
 	caps    bide.Capabilities
 	queues  []string // by level, the delivery queue first
-	topo    []queue
+	tiers   []queue
 	log     *slog.Logger
 	sup     *supervisor
 	current atomic.Pointer[lanes]
@@ -42,17 +42,14 @@ func NewPublisher(cfg Config, logger *slog.Logger) (*Publisher, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Publisher{
-		cfg:  cfg,
-		caps: bide.Capabilities{Delays: ttls, Lead: cfg.Lead, Window: cfg.Window},
-		topo: append([]queue{cfg.delivery()}, tiers...),
-		log:  logger,
-		sup:  &supervisor{cfg: cfg, log: logger, role: "publisher"},
-	}
-	for _, q := range p.topo {
-		p.queues = append(p.queues, q.name)
-	}
-	return p, nil
+	return &Publisher{
+		cfg:    cfg,
+		caps:   bide.Capabilities{Delays: ttls, Lead: cfg.Lead, Window: cfg.Window},
+		tiers:  tiers,
+		queues: cfg.Queues(),
+		log:    logger,
+		sup:    &supervisor{cfg: cfg, log: logger, role: "publisher"},
+	}, nil
 }
 
 // Capabilities describes the tiers: level n waits its queue's time to live.
@@ -116,7 +113,7 @@ func (p *Publisher) noSession() error {
 // ctx ends.
 func (p *Publisher) serve(ctx context.Context, s *session, up func()) error {
 	defer s.close()
-	if err := declare(s.conn, p.topo...); err != nil {
+	if err := p.declare(ctx, s); err != nil {
 		return err
 	}
 	lanes, err := p.openLanes(s)
@@ -177,10 +174,17 @@ func (p *Publisher) redeclare(s *session, missing <-chan struct{}) {
 			return
 		case <-missing:
 		}
-		if err := declare(s.conn, p.topo...); err != nil {
+		ctx, cancel := s.context()
+		if err := p.declare(ctx, s); err != nil {
 			s.fail(err)
 		}
+		cancel()
 	}
+}
+
+// declare makes sure of all queues, the delivery queue first.
+func (p *Publisher) declare(ctx context.Context, s *session) error {
+	return errors.Join(declareDelivery(ctx, s.conn, p.cfg), declare(s.conn, p.tiers...))
 }
 
 // state adds to the session's own state what the confirms tell.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // the errors.
 func startUp(t *testing.T, cfg rabbit.Config) (publisher, subscriber error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ended := make(chan error, 1)
 	s := newSubscriber(t, cfg)
@@ -56,6 +57,7 @@ func requireFinding(t *testing.T, findings []rabbit.Finding, severity rabbit.Sev
 }
 
 func TestTopologyWithOtherArguments(t *testing.T) {
+	t.Parallel()
 	for _, of := range []rabbit.QueueType{rabbit.Quorum, rabbit.Classic} {
 		t.Run(string(of), func(t *testing.T) {
 			cfg := cleanConfig(t)
@@ -129,7 +131,7 @@ func startUpBriefly(t *testing.T, cfg rabbit.Config, subscriberFails bool) (publ
 	if subscriberFails {
 		return startUp(t, cfg)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return newPublisher(t, cfg).Run(ctx), nil
 }
@@ -155,6 +157,7 @@ func TestWrongVirtualHost(t *testing.T) {
 }
 
 func TestWrongPassword(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	cfg := config(t, as(t, sharedURL(t), "nobody", secret))
 	p, err := rabbit.NewPublisher(cfg, slog.New(slog.NewTextHandler(&log, nil)))
@@ -181,9 +184,9 @@ func TestUnreachableBrokerIsNoFault(t *testing.T) {
 			if err != nil {
 				return
 			}
-			conn.Read(make([]byte, 8)) // the protocol header
-			conn.Write(connectionStart)
 			if n++; n%2 == 1 {
+				conn.Read(make([]byte, 8)) // the protocol header
+				conn.Write(connectionStart)
 				conn.Read(make([]byte, 512)) // the credentials
 			}
 			conn.Close()
@@ -196,7 +199,11 @@ func TestUnreachableBrokerIsNoFault(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
 	for range 5 { // it tries again and again
-		<-accepted
+		select {
+		case <-accepted:
+		case err := <-ended:
+			require.FailNow(t, "gave up", "%v", err)
+		}
 	}
 	require.Equal(t, bide.SessionDown, p.Session().State)
 	require.Error(t, p.Session().Err)
@@ -221,8 +228,9 @@ func TestLongTier(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
+	t.Parallel()
 	management := variable(t, "BIDE_TEST_RABBITMQ_MANAGEMENT_URL")
-	for _, tt := range []struct {
+	tests := []struct {
 		name       string
 		kind       string
 		definition string
@@ -239,26 +247,45 @@ func TestPolicies(t *testing.T) {
 		{"length", "policies", `{"max-length":100000}`, 1, rabbit.Warning, "bounds the queue's length", rabbit.Quorum},
 		{"length in bytes", "policies", `{"max-length-bytes":100000000}`, 0, rabbit.Warning, "bounds the queue's length", rabbit.Quorum},
 		{"length of a classic tier", "policies", `{"max-length":100000}`, 1, rabbit.Error, "arrive early", rabbit.Classic},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			cfg := cleanConfig(t)
-			cfg.ManagementURL, cfg.QueueType = management, tt.queueType
-			queue := cfg.Queues()[tt.queue]
-			policy := tt.kind + "/%2F/" + queue
-			api(t, management, "PUT", policy,
-				`{"pattern":"^`+queue+`$","apply-to":"queues","priority":7,"definition":`+tt.definition+`}`)
-			t.Cleanup(func() { api(t, management, "DELETE", policy, "") })
+	}
+	results := make([]struct {
+		queue     string
+		publisher error
+		findings  []rabbit.Finding
+	}, len(tests))
+	var waiting sync.WaitGroup
+	for i, tt := range tests {
+		cfg := cleanConfig(t)
+		cfg.ManagementURL, cfg.QueueType = management, tt.queueType
+		queue := cfg.Queues()[tt.queue]
+		policy := tt.kind + "/%2F/" + queue
+		api(t, management, "PUT", policy,
+			`{"pattern":"^`+queue+`$","apply-to":"queues","priority":7,"definition":`+tt.definition+`}`)
+		t.Cleanup(func() { api(t, management, "DELETE", policy, "") })
+		r := &results[i]
+		// All at once: each waits for the broker's statistics most of the time.
+		waiting.Go(func() {
+			r.queue = queue
+			living := 8 * time.Second // longer than the broker's statistics take
 			if tt.severity == rabbit.Error {
-				publisher, subscriber := startUp(t, cfg)
-				requireFault(t, publisher, queue, tt.problem, "exclude the queue from the policy")
-				if tt.queue == 0 {
-					requireFault(t, subscriber, queue, tt.problem, "exclude the queue from the policy")
-				}
-			} else {
-				brokertest.Start(t, newPublisher(t, cfg))
+				living = patience
 			}
-			requireFinding(t, rabbit.Check(t.Context(), cfg), tt.severity, "queue "+queue, tt.problem)
+			ctx, cancel := context.WithTimeout(t.Context(), living)
+			defer cancel()
+			r.publisher = newPublisher(t, cfg).Run(ctx)
+			r.findings = rabbit.Check(t.Context(), cfg)
+		})
+	}
+	waiting.Wait()
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := results[i]
+			if tt.severity == rabbit.Error {
+				requireFault(t, r.publisher, r.queue, tt.problem, "exclude the queue from the policy")
+			} else {
+				require.NoError(t, r.publisher)
+			}
+			requireFinding(t, r.findings, tt.severity, "queue "+r.queue, tt.problem)
 		})
 	}
 }

@@ -55,7 +55,7 @@ func (r *Subscriber) Session() bide.Session {
 // serve consumes until the session or ctx ends.
 func (r *Subscriber) serve(ctx context.Context, s *session, handle func(bide.Delivery), up func()) error {
 	defer s.close()
-	if err := declare(s.conn, r.cfg.delivery()); err != nil {
+	if err := declareDelivery(ctx, s.conn, r.cfg); err != nil {
 		return err
 	}
 	other := r.cfg.deliveryQueue(r.cfg.QueueType.other())
@@ -65,10 +65,10 @@ func (r *Subscriber) serve(ctx context.Context, s *session, handle func(bide.Del
 	}
 	in := &intake{s: s, log: r.log, handle: handle, ready: up, owed: newTally()}
 	for range r.cfg.Consumers {
-		in.start(ctx, consumer{queue: r.cfg.delivery(), own: true})
+		in.start(ctx, consumer{queue: r.cfg.DeliveryQueue(), own: true})
 	}
 	if left {
-		in.start(ctx, consumer{queue: queue{name: other}})
+		in.start(ctx, consumer{queue: other})
 	}
 	s.tasks.Go(func() { s.probe(in.probe) })
 	r.current.Store(in)

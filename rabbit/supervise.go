@@ -17,6 +17,9 @@ import (
 const (
 	leastBackoff = 100 * time.Millisecond
 	mostBackoff  = 2 * time.Second
+	// loggedAttempts is how many in a row are logged one by one; then every
+	// so many are.
+	loggedAttempts = 20
 )
 
 // backoff doubles per attempt and is spread over its upper half, so that the
@@ -66,7 +69,9 @@ func (v *supervisor) run(ctx context.Context, serve func(ctx context.Context, s 
 		v.setLast(err)
 		wait := backoff(attempt)
 		attempt++
-		v.log.WarnContext(ctx, "broker session ended", "role", v.role, "err", err, "retry_in", wait)
+		if attempt <= loggedAttempts || attempt%loggedAttempts == 0 {
+			v.log.WarnContext(ctx, "broker session ended", "role", v.role, "err", err, "attempt", attempt, "retry_in", wait)
+		}
 		sleep(ctx, wait)
 	}
 	return nil

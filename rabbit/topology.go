@@ -1,6 +1,7 @@
 package rabbit
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -69,6 +70,30 @@ func declare(conn *amqp.Connection, queues ...queue) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// recreateGrace is how long the delivery queue stays missing before it is made
+// again. When a quorum queue is deleted, the broker's channels that consume it
+// learn of it one by one, and one that finds a queue of that name again takes
+// up consuming by itself, without telling its client. Seen on 3.10.8: what that
+// consumer is then given is lost on the way, and stays unacknowledged.
+const recreateGrace = 500 * time.Millisecond
+
+// declareDelivery makes sure of the delivery queue. That it is missing while
+// one of its tiers is there means that it was deleted, since it comes first.
+func declareDelivery(ctx context.Context, conn *amqp.Connection, cfg Config) error {
+	q := cfg.delivery()
+	there, err := exists(conn, q.name)
+	if err == nil && !there {
+		there, err = exists(conn, cfg.Queues()[1])
+		if there {
+			sleep(ctx, recreateGrace)
+		}
+	}
+	if err != nil {
+		return translate(err)
+	}
+	return declare(conn, q)
 }
 
 // exists reports whether the queue is there.
