@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -86,10 +87,15 @@ type tasksCommand struct {
 	JSON    bool           `help:"Print JSON."`
 }
 
-func (c *tasksCommand) Run(ctx context.Context, out io.Writer) error {
+// Validate is called by the parser, so that its error is one of usage.
+func (c *tasksCommand) Validate() error {
 	if c.Limit < 1 {
 		return fmt.Errorf("--limit=%d: want at least 1", c.Limit)
 	}
+	return nil
+}
+
+func (c *tasksCommand) Run(ctx context.Context, out io.Writer) error {
 	return withLedger(ctx, func(l *outbox.Ledger) error {
 		tasks, err := l.Find(ctx, outbox.Filter{
 			ID: c.ID, BizType: c.Type, BizID: c.BizID, State: c.State, Overdue: c.Overdue, Limit: c.Limit,
@@ -180,10 +186,15 @@ type requeueCommand struct {
 	JSON  bool   `help:"Print JSON."`
 }
 
-func (c *requeueCommand) Run(ctx context.Context, out io.Writer) error {
+// Validate is called by the parser, so that its error is one of usage.
+func (c *requeueCommand) Validate() error {
 	if c.All == (c.ID != 0 || c.Type != "" || c.BizID != "") {
-		return fmt.Errorf("say which tasks: --id, --type and --biz-id, or --all")
+		return errors.New("say which tasks: by --id, --type or --biz-id, or --all alone")
 	}
+	return nil
+}
+
+func (c *requeueCommand) Run(ctx context.Context, out io.Writer) error {
 	return withLedger(ctx, func(l *outbox.Ledger) error {
 		n, err := l.Requeue(ctx, outbox.Filter{ID: c.ID, BizType: c.Type, BizID: c.BizID})
 		if err != nil {
