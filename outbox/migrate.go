@@ -62,12 +62,18 @@ func migrateOnce(ctx context.Context, conn *pgx.Conn, schema Schema) (int, error
 }
 
 // createSchema makes the schema under a lock, since IF NOT EXISTS alone races.
+// It leaves one that is there alone: even IF NOT EXISTS asks for the right to
+// create schemas, which the owner of a schema that was made for it need not have.
 func createSchema(ctx context.Context, conn *pgx.Conn, schema Schema) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtext('bide migrate'))"); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+string(schema))
+		var exists bool
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", string(schema)).Scan(&exists); err != nil || exists {
+			return err
+		}
+		_, err := tx.Exec(ctx, "CREATE SCHEMA "+string(schema))
 		return err
 	})
 }
