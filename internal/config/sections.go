@@ -13,7 +13,7 @@ import (
 
 // Database says where the ledger is.
 type Database struct {
-	DatabaseURL     string `envconfig:"BIDE_DATABASE_URL" desc:"The ledger's database, postgres://user:password@host:port/database?sslmode=verify-full. A secret: see DATABASE_URL_FILE. Required."`
+	DatabaseURL     string `envconfig:"BIDE_DATABASE_URL" desc:"The ledger's database, postgres://user:password@host:port/database?sslmode=verify-full. A secret: see BIDE_DATABASE_URL_FILE. Required."`
 	DatabaseURLFile string `envconfig:"BIDE_DATABASE_URL_FILE" desc:"File that holds the database URL, instead of the variable."`
 	Schema          string `envconfig:"BIDE_SCHEMA" default:"bide" desc:"PostgreSQL schema of the ledger."`
 }
@@ -43,7 +43,7 @@ const (
 type Levels struct {
 	Broker      string        `envconfig:"BIDE_BROKER" default:"rabbitmq" desc:"rabbitmq, or none: the consumers' sweep does everything and only PostgreSQL is needed."`
 	Slack       time.Duration `envconfig:"BIDE_SLACK" default:"250ms" desc:"Width of the window in which a task is handed over for a delay level, a duration of 20ms to 400ms. The same for producers and consumers."`
-	Lead        time.Duration `envconfig:"BIDE_LEAD" default:"100ms" desc:"How long before its time a message should arrive, to be held until then: the broker's usual delivery lag, a duration. Lead and slack together are at most 500ms."`
+	Lead        time.Duration `envconfig:"BIDE_LEAD" default:"100ms" desc:"How long before its time a message should arrive, to be held until then: the broker's usual delivery lag, a duration of 0s to 480ms. Lead and slack together are at most 500ms. The same for producers and consumers."`
 	RabbitTiers string        `envconfig:"BIDE_RABBITMQ_TIERS" default:"1s 10s 1m 10m 30m 2h" desc:"Delay levels, ascending; units s, m, h and d. A level that equals a common delay saves that delay the wait in the ledger."`
 
 	tiers levels.Table
@@ -72,7 +72,7 @@ func (l *Levels) validate() (faults []error) {
 // Broker says what carries the messages, and where it is.
 type Broker struct {
 	Levels
-	RabbitURL            string `envconfig:"BIDE_RABBITMQ_URL" desc:"amqp://user:password@host:port/vhost, or amqps://. A secret: see RABBITMQ_URL_FILE. Required for rabbitmq."`
+	RabbitURL            string `envconfig:"BIDE_RABBITMQ_URL" desc:"amqp://user:password@host:port/vhost, or amqps://. A secret: see BIDE_RABBITMQ_URL_FILE. Required for rabbitmq."`
 	RabbitURLFile        string `envconfig:"BIDE_RABBITMQ_URL_FILE" desc:"File that holds the RabbitMQ URL, instead of the variable."`
 	RabbitManagement     string `envconfig:"BIDE_RABBITMQ_MANAGEMENT_URL" desc:"http://user:password@host:15672, to check policies and queues at start and in bide doctor. A secret. Without it only what AMQP shows is checked."`
 	RabbitManagementFile string `envconfig:"BIDE_RABBITMQ_MANAGEMENT_URL_FILE" desc:"File that holds the management URL, instead of the variable."`
