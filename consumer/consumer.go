@@ -111,10 +111,14 @@ func run(ctx context.Context, o options) error {
 // handlers in Go.
 func loadHandlers(path string, inGo map[string]Handler) (*handler.Set, error) {
 	file, err := handler.Load(path)
-	if errors.Is(err, fs.ErrNotExist) && len(inGo) > 0 {
-		return handler.Parse(path, []byte("handlers: {}"))
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return file, err
+	case len(inGo) > 0:
+		return &handler.Set{}, nil
+	default:
+		return nil, fmt.Errorf("BIDE_HANDLERS_FILE=%q: %w", path, err)
 	}
-	return file, err
 }
 
 // prepare checks the file's handlers against the database and joins them with

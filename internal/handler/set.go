@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Set is the handlers of a file, in its order.
+// Set is the handlers of a file, in its order. The zero Set has none.
 type Set struct {
 	source   *source
 	handlers []*statement
