@@ -1,0 +1,134 @@
+package integration
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bide-mq/bide/internal/pgtest"
+	"github.com/bide-mq/bide/outbox"
+)
+
+//go:embed testdata/shop.sql
+var shopSQL string
+
+//go:embed testdata/place.sql
+var placeSQL string
+
+//go:embed testdata/verdict.sql
+var verdictSQL string
+
+// shop is an application and its database.
+type shop struct {
+	url    string
+	pool   *pgxpool.Pool
+	ledger *outbox.Ledger
+}
+
+// newShop opens a shop on the shared server.
+func newShop(t testing.TB) *shop {
+	t.Helper()
+	return newShopOn(t, pgtest.ServerURL(t))
+}
+
+// newShopOn opens a shop on another server.
+func newShopOn(t testing.TB, serverURL string) *shop {
+	t.Helper()
+	url := pgtest.NewDatabaseOn(t, serverURL)
+	pgtest.Migrate(t, url, outbox.DefaultSchema)
+	pool := pgtest.Pool(t, url, 20)
+	_, err := pool.Exec(t.Context(), shopSQL)
+	require.NoError(t, err)
+	return &shop{url: url, pool: pool, ledger: pgtest.Open(t, pool)}
+}
+
+// order is one that was placed.
+type order struct {
+	id       int64
+	deadline time.Time
+}
+
+func (o order) key() string { return fmt.Sprint(o.id) }
+
+// place places n orders in one transaction, due after delay and then each step
+// later than the one before.
+func (s *shop) place(t testing.TB, n int, delay, step time.Duration) []order {
+	t.Helper()
+	orders, err := s.tryPlace(t.Context(), n, delay, step)
+	require.NoError(t, err)
+	require.Len(t, orders, n)
+	return orders
+}
+
+func (s *shop) tryPlace(ctx context.Context, n int, delay, step time.Duration) ([]order, error) {
+	rows, err := s.pool.Query(ctx, placeSQL, n, delay, step)
+	if err != nil {
+		return nil, err
+	}
+	var orders []order
+	var o order
+	_, err = pgx.ForEachRow(rows, []any{&o.id, &o.deadline, nil}, func() error {
+		orders = append(orders, o)
+		return nil
+	})
+	return orders, err
+}
+
+// tx runs one transaction of the application.
+func (s *shop) tx(ctx context.Context, f func(tx pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, f)
+}
+
+// exec runs one statement of the application.
+func (s *shop) exec(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	_, err := s.pool.Exec(t.Context(), sql, args...)
+	require.NoError(t, err)
+}
+
+// count runs a query that gives one number.
+func (s *shop) count(t testing.TB, sql string, args ...any) int {
+	t.Helper()
+	n, err := s.tryCount(t.Context(), sql, args...)
+	require.NoError(t, err)
+	return n
+}
+
+func (s *shop) tryCount(ctx context.Context, sql string, args ...any) (n int, err error) {
+	err = s.pool.QueryRow(ctx, sql, args...).Scan(&n)
+	return n, err
+}
+
+// await waits until the query that gives one number gives want. The database
+// may fail meanwhile.
+func (s *shop) await(t testing.TB, within time.Duration, want int, sql string, args ...any) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		n, err := s.tryCount(t.Context(), sql, args...)
+		return err == nil && n == want
+	}, within, 10*time.Millisecond, "never %d: %s", want, sql)
+}
+
+// awaitDone waits until the ledger has nothing left to do.
+func (s *shop) awaitDone(t testing.TB, within time.Duration) {
+	t.Helper()
+	s.await(t, within, 0, "SELECT count(*) FROM bide.delay_task WHERE status <> 'FAILED'")
+}
+
+// awaitState waits until n live tasks are in the state.
+func (s *shop) awaitState(t testing.TB, within time.Duration, n int, state string) {
+	t.Helper()
+	s.await(t, within, n, "SELECT count(*) FROM bide.delay_task WHERE status = $1::bide.task_state", state)
+}
+
+// via counts the finished tasks that came this way.
+func (s *shop) via(t testing.TB, via string) int {
+	t.Helper()
+	return s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = $1::bide.task_via", via)
+}
