@@ -65,7 +65,8 @@ func translateQueue(operation, queue string, err error) error {
 	switch {
 	case isCode(err, amqp.PreconditionFailed):
 		fault.Problem = "it exists with other arguments"
-		fault.Remedy = "delete it once it is empty (rabbitmqctl delete_queue " + queue + " --if-empty), or choose another prefix"
+		// Without --if-empty, which quorum queues do not know.
+		fault.Remedy = "delete it once rabbitmqctl list_queues shows it empty (rabbitmqctl delete_queue " + queue + "), or choose another prefix"
 	case isCode(err, amqp.AccessRefused):
 		fault.Problem = "the user may not " + operation + " it"
 		fault.Remedy = `grant configure and read on the queues, and write on the queues and amq.default (rabbitmqctl set_permissions -p VHOST USER '^PREFIX\.' '^(PREFIX\.|amq\.default$)' '^PREFIX\.')`
