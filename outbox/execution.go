@@ -174,15 +174,12 @@ type Verdict struct {
 }
 
 // Finish moves the tasks to history and commits, in one round trip. Locked
-// tasks without a verdict stay as they were.
+// tasks without a verdict stay as they were, and so do tasks to which the
+// handler has given another time.
 func (e *Execution) Finish(ctx context.Context, via bide.Via, verdicts []Verdict) error {
-	ids, results, notes := make([]int64, len(verdicts)), make([]string, len(verdicts)), make([]string, len(verdicts))
-	for i, v := range verdicts {
-		ids[i], results[i], notes[i] = v.TaskID, string(v.Result), v.Note
-	}
 	b := &pgx.Batch{}
 	if len(verdicts) > 0 {
-		b.Queue(e.l.q["finish"], ids, results, notes, string(via))
+		e.queueFinish(b, via, verdicts)
 	}
 	if e.journal != 0 {
 		b.Queue(e.l.q["sweep_end"], e.journal)
@@ -193,6 +190,19 @@ func (e *Execution) Finish(ctx context.Context, via bide.Via, verdicts []Verdict
 	}
 	e.conn.Release()
 	return nil
+}
+
+func (e *Execution) queueFinish(b *pgx.Batch, via bide.Via, verdicts []Verdict) {
+	locked := make(map[int64]time.Time, len(e.Tasks))
+	for _, t := range e.Tasks {
+		locked[t.ID] = t.RunAt
+	}
+	ids, runAts := make([]int64, len(verdicts)), make([]time.Time, len(verdicts))
+	results, notes := make([]string, len(verdicts)), make([]string, len(verdicts))
+	for i, v := range verdicts {
+		ids[i], runAts[i], results[i], notes[i] = v.TaskID, locked[v.TaskID], string(v.Result), v.Note
+	}
+	b.Queue(e.l.q["finish"], ids, runAts, results, notes, string(via))
 }
 
 // Abort rolls back. The journal goes first: once the locks are free, a task

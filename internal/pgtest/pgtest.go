@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +17,10 @@ import (
 
 	"github.com/bide-mq/bide/outbox"
 )
+
+// patience bounds what happens around a test, so that a server in trouble is a
+// message and not a hang.
+const patience = 10 * time.Second
 
 // ServerURL returns the superuser's URL of the test server.
 func ServerURL(t testing.TB) string {
@@ -78,8 +83,23 @@ func Pool(t testing.TB, url string, maxConns int) *pgxpool.Pool {
 	require.NoError(t, err)
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	t.Cleanup(func() { closePool(t, pool) })
 	return pool
+}
+
+// closePool waits for connections that are still in use, but not for ever: a
+// test that failed half-way may have kept one, and is to end with its message.
+func closePool(t testing.TB, pool *pgxpool.Pool) {
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Errorf("%d connections were not given back to the pool", pool.Stat().AcquiredConns())
+	}
 }
 
 // New makes a database with a migrated ledger in schema bide, and returns a
@@ -102,7 +122,8 @@ func Open(t testing.TB, pool *pgxpool.Pool) *outbox.Ledger {
 // Migrate migrates the ledger in the schema.
 func Migrate(t testing.TB, url string, schema outbox.Schema) {
 	t.Helper()
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)
 	defer conn.Close(ctx) //nolint:errcheck // nothing to save on the way out
@@ -112,7 +133,8 @@ func Migrate(t testing.TB, url string, schema outbox.Schema) {
 
 func execute(t testing.TB, url, sql string) {
 	t.Helper()
-	ctx := context.Background()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)
 	defer conn.Close(ctx) //nolint:errcheck // nothing to save on the way out
