@@ -19,7 +19,7 @@ func classify(err error, conn *pgx.Conn) error {
 	var server *pgconn.PgError
 	switch {
 	case errors.As(err, &server):
-		return classifyServer(err, server.Code)
+		return classifyServer(err, server.Code, conn != nil)
 	case errors.Is(err, outbox.ErrTooLong):
 		return fmt.Errorf("%w: %w", worker.ErrContended, err)
 	case errors.Is(err, outbox.ErrFinish), conn != nil && conn.IsClosed():
@@ -32,9 +32,14 @@ func classify(err error, conn *pgx.Conn) error {
 }
 
 // classifyServer goes by the SQLSTATE.
-func classifyServer(err error, code string) error {
+func classifyServer(err error, code string, executing bool) error {
 	switch code {
-	case "57P01", "57P02", "57P03", // shut down, another session crashed, starting up
+	case "57P01": // ended by the server's shutdown, or for what it was executing
+		if executing {
+			return fmt.Errorf("%w: %w", worker.ErrLost, err)
+		}
+		return fmt.Errorf("%w: %w", worker.ErrUnavailable, err)
+	case "57P02", "57P03", // another session crashed, starting up
 		"25006": // read-only: demoted to a replica
 		return fmt.Errorf("%w: %w", worker.ErrUnavailable, err)
 	case "57014", "55P03", "40P01", "40001", "25P03": // time-outs, deadlock, serialization

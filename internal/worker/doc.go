@@ -28,10 +28,10 @@
 //     alone is put off, with a growing pause, and FAILED in the end.
 //   - An execution that dies without a word (worker killed, database session
 //     dead) casts suspicion on its tasks. A suspect is recorded and committed
-//     before it is tried again, and tried alone, so that a task that kills its
-//     worker is known after three times, and its neighbours go free. Suspects
-//     are found by the broker's redelivery mark, by the sweep's journal, and by
-//     the error of a lost session.
+//     before it is tried again, and tried alone, one suspect at a time, so that
+//     a task that kills its worker is known after three times, and its
+//     neighbours go free. Suspects are found by the broker's redelivery mark,
+//     by the sweep's journal, and by the error of a lost session.
 //   - While the database is unavailable, tasks stay in hand.
 //   - A task whose order is locked by somebody else, such as a payment, is
 //     tried again every 100 ms, without counting as a failure.

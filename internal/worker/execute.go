@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/bide-mq/bide"
 )
 
@@ -23,22 +25,30 @@ const (
 
 // start executes a batch of one lane once there is room for it.
 func (w *Worker) start(ctx context.Context, l *lane, items []*item) {
-	if l.slots.Acquire(ctx, 1) != nil {
-		return // stopped hard; the messages stay with the broker
+	room := []*semaphore.Weighted{l.slots, w.slots}
+	if items[0].suspect {
+		room = []*semaphore.Weighted{w.trials, l.slots, w.slots}
 	}
-	if w.slots.Acquire(ctx, 1) != nil {
-		l.slots.Release(1)
-		return
+	for i, slots := range room {
+		if slots.Acquire(ctx, 1) != nil { // stopped hard; the messages stay with the broker
+			release(room[:i])
+			return
+		}
 	}
 	w.jobs.Go(func() {
-		defer l.slots.Release(1)
-		defer w.slots.Release(1)
+		defer release(room)
 		if items[0].suspect {
 			w.try(ctx, items[0])
 			return
 		}
 		w.execute(ctx, items, Mode{Via: items[0].via})
 	})
+}
+
+func release(room []*semaphore.Weighted) {
+	for _, slots := range room {
+		slots.Release(1)
+	}
 }
 
 // try runs a suspect alone, after its trial has been recorded. The record

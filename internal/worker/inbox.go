@@ -173,7 +173,9 @@ func (w *Worker) judge(ctx context.Context, a arrival, live map[int64]bide.Task,
 	}
 	it := &item{
 		id: task.ID, bizType: task.BizType, runAt: task.RunAt, at: task.RunAt, msgRunAt: a.message.RunAt,
-		via: bide.ViaBroker, suspect: a.redelivered || task.Reclaims > 0, done: a.ack,
+		via: bide.ViaBroker, done: a.ack,
+		// What is not due yet has not been executed, whoever held it.
+		suspect: a.redelivered && remaining <= 0 || task.Reclaims > 0,
 	}
 	if remaining > holdLimit {
 		return w.early(ctx, a, task, it, now)

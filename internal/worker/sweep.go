@@ -88,7 +88,7 @@ func (w *Worker) sweepLoop(ctx, work context.Context) {
 // grace is how long a SENT task may be overdue now.
 func (w *Worker) grace(hot bool) time.Duration {
 	switch {
-	case w.subscriber == nil, w.subscriber.Session().State == bide.SessionDown:
+	case w.subscriber == nil, isDown(w.subscriber.Session()):
 		return 0
 	case hot:
 		return hotGrace
@@ -96,6 +96,11 @@ func (w *Worker) grace(hot bool) time.Duration {
 		return w.cfg.Grace
 	}
 }
+
+// isDown reports whether a session is known to be down. One that has not been
+// attempted yet is not: what a worker that died had in hand is about to be
+// delivered again, with a mark that the sweep does not see.
+func isDown(s bide.Session) bool { return s.State == bide.SessionDown && s.Err != nil }
 
 // sweep runs one scan and reports whether there is likely more to find at once.
 func (w *Worker) sweep(ctx context.Context, s *scan, find func(context.Context, bide.Due) (Report, error)) (more bool) {

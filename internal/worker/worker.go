@@ -75,7 +75,10 @@ type Worker struct {
 	swept *sweptSet
 	lanes map[string]*lane
 	slots *semaphore.Weighted
-	jobs  sync.WaitGroup
+	// trials lets one suspect at a time be tried: of two, the one that kills
+	// the worker would cast the other as guilty again.
+	trials *semaphore.Weighted
+	jobs   sync.WaitGroup
 }
 
 // New returns a worker. Without a subscriber the sweep is the engine.
@@ -85,7 +88,8 @@ func New(cfg Config, ledger Ledger, executor Executor, subscriber bide.Subscribe
 		cfg: cfg, ledger: ledger, executor: executor, subscriber: subscriber,
 		observer: observer, log: log,
 		clock: newClock(), inbox: newInbox(), swept: newSweptSet(), lanes: map[string]*lane{},
-		slots: semaphore.NewWeighted(int64(cfg.Executions)),
+		slots:  semaphore.NewWeighted(int64(cfg.Executions)),
+		trials: semaphore.NewWeighted(1),
 	}
 	w.hold = newHold(w.clock)
 	types := executor.Types()
