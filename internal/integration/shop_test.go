@@ -118,7 +118,25 @@ func (s *shop) await(t testing.TB, within time.Duration, want int, sql string, a
 // awaitDone waits until the ledger has nothing left to do.
 func (s *shop) awaitDone(t testing.TB, within time.Duration) {
 	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("left in the ledger: ", s.leftovers())
+		}
+	})
 	s.await(t, within, 0, "SELECT count(*) FROM bide.delay_task WHERE status <> 'FAILED'")
+}
+
+// leftovers describes the live tasks.
+func (s *shop) leftovers() (text string) {
+	err := s.pool.QueryRow(context.Background(), `
+		SELECT coalesce(string_agg(format('%s tasks %s, sent %s times, %s attempts, %s reclaims, due %s ago: %s',
+		           n, status, sends, attempts, reclaims, overdue, left(last_error, 200)), '; '), 'nothing')
+		  FROM (SELECT count(*) AS n, status, sends, attempts, reclaims, max(now() - run_at) AS overdue, max(last_error) AS last_error
+		          FROM bide.delay_task GROUP BY status, sends, attempts, reclaims) AS d`).Scan(&text)
+	if err != nil {
+		return err.Error()
+	}
+	return text
 }
 
 // awaitState waits until n live tasks are in the state.

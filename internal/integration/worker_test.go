@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -15,7 +14,7 @@ func TestWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
 	s.startRelay(t, relaySpec{})
-	s.place(t, 100, 2*time.Second, 0)
+	s.place(t, 50, 2*time.Second, 0)
 	s.spawn(t, orders{Failpoint: beforeCommit}).awaitDeath(t, 20*time.Second)
 	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history"), "the effects went with the worker")
 
@@ -63,13 +62,12 @@ func TestTaskThatKillsItsWorkerEachTime(t *testing.T) {
 	}
 }
 
-// errPoison stands for whatever a server says when a task breaks its session.
-var errPoison = errors.New("poison")
-
 func TestTaskThatKillsItsDatabaseSessionEachTime(t *testing.T) {
 	t.Parallel()
-	cut := func(conn *pgx.Conn) error {
-		return errors.Join(errPoison, conn.PgConn().Conn().Close())
+	cut := func(conn *pgx.Conn) error { // as when the server's process is killed
+		require.NoError(t, conn.PgConn().Conn().Close())
+		_, err := conn.Exec(t.Context(), "SELECT")
+		return err
 	}
 	terminate := func(conn *pgx.Conn) error {
 		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())")
