@@ -2,7 +2,9 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -112,4 +114,23 @@ func poisonable(effect func(conn *pgx.Conn) error) func(handler.Handler) handler
 func (s *shop) setPoison(ctx context.Context, o order) error {
 	_, err := s.pool.Exec(ctx, "SELECT bide.schedule('close_order', $1, $2, $3)", o.key(), o.deadline, poison)
 	return err
+}
+
+// errRolledBack is why an execution that was stuck fails.
+var errRolledBack = errors.New("rolled back")
+
+// stuck makes a handler's first execution say that it has begun, wait for the
+// end, and fail.
+func stuck(begun chan<- struct{}, end <-chan struct{}) func(handler.Handler) handler.Handler {
+	var once sync.Once
+	return func(h handler.Handler) handler.Handler {
+		return faultyHandler{Handler: h, before: func(context.Context, *pgx.Conn, []bide.Task) (err error) {
+			once.Do(func() {
+				close(begun)
+				<-end
+				err = errRolledBack
+			})
+			return err
+		}}
+	}
 }

@@ -188,3 +188,20 @@ func (w *testWriter) stop() {
 	defer w.mu.Unlock()
 	w.over = true
 }
+
+// engines are the two ways in which tasks come to be executed.
+func engines() map[string]func(testing.TB) *system {
+	return map[string]func(testing.TB) *system{
+		"delivered by the broker": newSystem,
+		"found by the sweep":      withoutBroker,
+	}
+}
+
+// startEngine starts a worker, and a relay where there is a broker.
+func (s *system) startEngine(t testing.TB, spec workerSpec) {
+	t.Helper()
+	if s.site.Rabbit != nil {
+		s.startRelay(t, relaySpec{})
+	}
+	s.startWorker(t, spec)
+}

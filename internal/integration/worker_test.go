@@ -44,9 +44,7 @@ func TestWorkerKilledAfterCommitBeforeAcknowledge(t *testing.T) {
 // two alone.
 func TestTaskThatKillsItsWorkerEachTime(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *system{
-		"delivered by the broker": newSystem, "found by the sweep": withoutBroker,
-	} {
+	for name, open := range engines() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
@@ -73,19 +71,14 @@ func TestTaskThatKillsItsDatabaseSessionEachTime(t *testing.T) {
 		_, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())")
 		return err
 	}
-	for name, open := range map[string]func(testing.TB) *system{
-		"delivered by the broker": newSystem, "found by the sweep": withoutBroker,
-	} {
+	for name, open := range engines() {
 		for how, kill := range map[string]func(*pgx.Conn) error{"cut": cut, "terminated": terminate} {
 			t.Run(name+" and "+how, func(t *testing.T) {
 				t.Parallel()
 				s := open(t)
 				placed := s.place(t, 50, 2*time.Second, 0)
 				require.NoError(t, s.setPoison(t.Context(), placed[20]))
-				if s.site.Rabbit != nil {
-					s.startRelay(t, relaySpec{})
-				}
-				s.startWorker(t, workerSpec{handler: poisonable(kill)})
+				s.startEngine(t, workerSpec{handler: poisonable(kill)})
 				s.requireOnlyPoisonFails(t, placed[20], len(placed))
 			})
 		}
