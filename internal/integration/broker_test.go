@@ -1,0 +1,103 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bide-mq/bide/rabbit"
+)
+
+// admin is a channel for the test's own business with the system's broker.
+func (s *system) admin(t testing.TB) *amqp.Channel {
+	t.Helper()
+	conn, err := amqp.Dial(s.site.Rabbit.URL)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	return ch
+}
+
+// ready returns how many messages wait in the queue.
+func ready(t testing.TB, ch *amqp.Channel, queue string) int {
+	t.Helper()
+	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	require.NoError(t, err)
+	return q.Messages
+}
+
+// awaitReady waits until so many messages wait in the queue.
+func awaitReady(t testing.TB, ch *amqp.Channel, queue string, n int) {
+	t.Helper()
+	begun := time.Now()
+	for ready(t, ch, queue) != n {
+		require.Less(t, time.Since(begun), 10*time.Second, "never %d messages in %s", n, queue)
+		await(t.Context(), 5*time.Millisecond)
+	}
+}
+
+// tier returns the queue of a level, counted from 1.
+func (s *system) tier(level int) string { return s.site.Rabbit.Queues()[level] }
+
+// setPolicy gives one queue of the broker a policy until the test ends.
+func (s *system) setPolicy(t testing.TB, queue, definition string) {
+	t.Helper()
+	base, err := url.Parse(variable(t, "BIDE_TEST_RABBITMQ_MANAGEMENT_URL"))
+	require.NoError(t, err)
+	at := fmt.Sprintf("http://%s/api/policies/%%2F/%s", base.Host, url.PathEscape(queue))
+	call := func(method, body string) {
+		request, err := http.NewRequestWithContext(context.Background(), method, at, strings.NewReader(body))
+		require.NoError(t, err)
+		password, _ := base.User.Password()
+		request.SetBasicAuth(base.User.Username(), password)
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Less(t, response.StatusCode, 300, "%s %s: %s", method, at, response.Status)
+	}
+	pattern := "^" + strings.ReplaceAll(queue, ".", `\\.`) + "$"
+	call(http.MethodPut, fmt.Sprintf(`{"pattern": "%s", "definition": %s, "apply-to": "queues", "priority": 10}`, pattern, definition))
+	t.Cleanup(func() { call(http.MethodDelete, "") })
+}
+
+func TestTierQueuePurged(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t)
+	s.startRelay(t, relaySpec{})
+	s.startWorker(t, workerSpec{})
+	orders := s.place(t, 100, 4300*time.Millisecond, 0)
+	awaitReady(t, s.admin(t), s.tier(3), len(orders))
+	lost, err := rabbit.PurgeTier(t.Context(), *s.site.Rabbit, 1, 1000)
+	require.NoError(t, err)
+	require.Equal(t, len(orders), lost)
+
+	s.awaitDone(t, 20*time.Second)
+	s.requireKept(t, 4*time.Second)
+	require.Equal(t, len(orders), s.via(t, "sweep"))
+}
+
+func TestDeliveryQueuePurged(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t)
+	s.startRelay(t, relaySpec{})
+	s.startWorker(t, workerSpec{}).stop(t) // it has made the queue
+	orders := s.place(t, 100, 2*time.Second, 0)
+	ch := s.admin(t)
+	awaitReady(t, ch, s.site.Rabbit.DeliveryQueue(), len(orders))
+	lost, err := ch.QueuePurge(s.site.Rabbit.DeliveryQueue(), false)
+	require.NoError(t, err)
+	require.Equal(t, len(orders), lost)
+
+	s.startWorker(t, workerSpec{})
+	s.awaitDone(t, 20*time.Second)
+	s.requireKept(t, 4*time.Second)
+	require.Equal(t, len(orders), s.via(t, "sweep"))
+}
