@@ -51,7 +51,19 @@ const (
 // key: the last word wins. payload is marshalled to JSON; nil stands for none.
 // A fireAt in the past fires at once.
 func (s Schema) Schedule(ctx context.Context, tx pgx.Tx, bizType, bizID string, fireAt time.Time, payload any) (Scheduled, error) {
+	if err := checkTime(fireAt); err != nil {
+		return "", fmt.Errorf("schedule %s for %s: %w", bizType, bizID, err)
+	}
 	return s.schedule(ctx, tx, "schedule($1, $2, $3, $4)", bizType, bizID, fireAt, payload)
+}
+
+// checkTime refuses what the ledger refuses. The driver counts microseconds in
+// 64 bits, where a time beyond them would turn up as another one in range.
+func checkTime(fireAt time.Time) error {
+	if year := fireAt.UTC().Year(); year < 1970 || year > 2999 {
+		return fmt.Errorf("fire_at %s: want a time in the years 1970 to 2999", fireAt)
+	}
+	return nil
 }
 
 // ScheduleIn is Schedule at the transaction's start by the database's clock
@@ -95,6 +107,9 @@ func (s Schema) Cancel(ctx context.Context, tx pgx.Tx, bizType, bizID string) (C
 // Reschedule moves a live task to another time. It waits for another holder of
 // the row 100 ms at most.
 func (s Schema) Reschedule(ctx context.Context, tx pgx.Tx, bizType, bizID string, fireAt time.Time) (Change, error) {
+	if err := checkTime(fireAt); err != nil {
+		return "", fmt.Errorf("reschedule %s for %s: %w", bizType, bizID, err)
+	}
 	return s.change(ctx, tx, "reschedule", "SELECT "+string(s)+".reschedule($1, $2, $3)", bizType, bizID, fireAt)
 }
 

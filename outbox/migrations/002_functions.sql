@@ -5,6 +5,20 @@
 -- search_path and the revoked EXECUTE. force_custom_plan, because a generic
 -- plan cached while the table was small scans it whole once it is not.
 
+-- A key that names no task is a caller's mistake; an answer would hide it.
+CREATE FUNCTION {{.schema}}.refuse_null(call text, biz_type text, biz_id text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF $2 IS NULL OR $3 IS NULL THEN
+        RAISE null_value_not_allowed USING
+            MESSAGE = format('%s: %s is null', $1, CASE WHEN $2 IS NULL THEN 'biz_type' ELSE 'biz_id' END),
+            HINT = 'Give the type and the id that the task was scheduled with.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION {{.schema}}.refuse_null(text, text, text) IS 'Refuses a call without a whole key.';
+
 CREATE FUNCTION {{.schema}}.schedule(biz_type text, biz_id text, fire_at timestamptz, payload jsonb DEFAULT NULL)
 RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, {{.schema}}, pg_temp
@@ -14,11 +28,10 @@ DECLARE
     v_id      bigint;
     v_created boolean;
 BEGIN
-    IF $1 IS NULL OR $2 IS NULL OR $3 IS NULL THEN
+    PERFORM refuse_null('schedule', $1, $2);
+    IF $3 IS NULL THEN
         RAISE null_value_not_allowed USING
-            MESSAGE = format('schedule: %s is null',
-                CASE WHEN $1 IS NULL THEN 'biz_type' WHEN $2 IS NULL THEN 'biz_id' ELSE 'fire_at' END),
-            HINT = 'Give a biz_type, a biz_id and a fire_at (timestamp with time zone).';
+            MESSAGE = 'schedule: fire_at is null', HINT = 'Give a timestamp with time zone.';
     END IF;
     IF has_fired($1, $2, $3) THEN
         RETURN 'finished';
@@ -33,13 +46,14 @@ BEGIN
      WHERE t.fire_at <> excluded.fire_at OR t.status = 'FAILED'
     RETURNING t.id, t.xmax = 0 INTO v_id, v_created;
     IF v_id IS NULL THEN
-        UPDATE delay_task t SET payload = $4, updated_at = now()
-         WHERE t.biz_id = $2 AND t.biz_type = $1 AND t.payload IS DISTINCT FROM $4;
-        RETURN 'unchanged';
+        -- Unchanged, and locked by the conflict.
+        SELECT t.id INTO v_id FROM delay_task t WHERE t.biz_id = $2 AND t.biz_type = $1;
+        UPDATE delay_task t SET payload = $4, updated_at = now() WHERE t.id = v_id AND t.payload IS DISTINCT FROM $4;
     END IF;
-    IF NOT v_created THEN
+    IF v_created IS NOT TRUE THEN
+        -- What was requested during an execution is not the last word any more.
         DELETE FROM delay_task_request r WHERE r.task_id = v_id;
-        RETURN 'moved';
+        RETURN CASE WHEN v_created IS NULL THEN 'unchanged' ELSE 'moved' END;
     END IF;
     -- The insert may have waited for a worker that was finishing this very
     -- task. This statement's snapshot is younger than that wait.
@@ -90,6 +104,7 @@ DECLARE
     v_id     bigint;
     v_result task_result;
 BEGIN
+    PERFORM refuse_null('cancel', $1, $2);
     -- A relay's claim is shorter than 100 ms. A longer holder is a worker in
     -- the middle of this task; SKIP LOCKED would lose to both alike.
     BEGIN
@@ -128,6 +143,7 @@ SET plan_cache_mode = force_custom_plan
 AS $$
 #variable_conflict use_column
 BEGIN
+    PERFORM refuse_null('cancel_all', '', $1);
     FOR biz_type IN SELECT t.biz_type FROM delay_task t WHERE t.biz_id = $1 ORDER BY t.biz_type LOOP
         outcome := cancel(cancel_all.biz_type, $1);
         RETURN NEXT;
@@ -143,30 +159,35 @@ SET plan_cache_mode = force_custom_plan
 SET lock_timeout = '100ms'
 AS $$
 DECLARE
-    v_id bigint;
+    v_id   bigint;
+    v_same boolean;
 BEGIN
+    PERFORM refuse_null('reschedule', $1, $2);
     IF $3 IS NULL THEN
         RAISE null_value_not_allowed USING
             MESSAGE = 'reschedule: fire_at is null', HINT = 'Give a timestamp with time zone, or call cancel.';
     END IF;
     BEGIN
-        UPDATE delay_task t
-           SET fire_at = $3, retry_at = NULL, status = 'WAITING', sends = 0, attempts = 0,
-               reclaims = 0, last_error = NULL, updated_at = now()
+        SELECT t.id, t.fire_at = $3 AND t.status <> 'FAILED' INTO v_id, v_same
+          FROM delay_task t
          WHERE t.biz_id = $2 AND t.biz_type = $1 AND t.status <> 'RUNNING'
-           AND (t.fire_at <> $3 OR t.status = 'FAILED');
+           FOR NO KEY UPDATE;
         IF FOUND THEN
+            DELETE FROM delay_task_request r WHERE r.task_id = v_id; -- this is the last word
+            IF v_same THEN
+                RETURN 'unchanged';
+            END IF;
+            UPDATE delay_task t
+               SET fire_at = $3, retry_at = NULL, status = 'WAITING', sends = 0, attempts = 0,
+                   reclaims = 0, last_error = NULL, updated_at = now()
+             WHERE t.id = v_id;
             RETURN 'moved';
         END IF;
     EXCEPTION WHEN lock_not_available OR serialization_failure THEN
-        NULL;
+        NULL; -- in execution: leave a request below
     END;
-    SELECT t.id INTO v_id FROM delay_task t
-     WHERE t.biz_id = $2 AND t.biz_type = $1;
+    SELECT t.id INTO v_id FROM delay_task t WHERE t.biz_id = $2 AND t.biz_type = $1;
     IF FOUND THEN
-        IF EXISTS (SELECT FROM delay_task t WHERE t.id = v_id AND t.fire_at = $3 AND t.status NOT IN ('RUNNING', 'FAILED')) THEN
-            RETURN 'unchanged';
-        END IF;
         INSERT INTO delay_task_request (task_id, fire_at) VALUES (v_id, $3);
         RETURN 'requested';
     END IF;
