@@ -33,7 +33,7 @@ func TestMigrateInASchemaMadeForIt(t *testing.T) {
 	address.User = url.UserPassword(role, "owner")
 	conn, err := pgx.Connect(ctx, address.String())
 	require.NoError(t, err)
-	defer conn.Close(ctx) //nolint:errcheck // nothing to save on the way out
+	defer conn.Close(ctx)
 	for range 2 {
 		_, err = outbox.Migrate(ctx, conn, outbox.DefaultSchema)
 		require.NoError(t, err)
