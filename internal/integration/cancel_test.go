@@ -66,7 +66,7 @@ func TestCancelThatMeetsAnExecutionIsHonouredWhenItRollsBack(t *testing.T) {
 	s := newSystem(t)
 	s.startRelay(t, relaySpec{})
 	begun, end := make(chan struct{}), make(chan struct{})
-	s.startWorker(t, workerSpec{handler: stuck(begun, end)})
+	s.startWorker(t, workerSpec{handler: stuck(begun, end, errRolledBack)})
 	orders := s.place(t, 1, 500*time.Millisecond, 0)
 	<-begun
 	var answer string

@@ -119,16 +119,16 @@ func (s *shop) setPoison(ctx context.Context, o order) error {
 // errRolledBack is why an execution that was stuck fails.
 var errRolledBack = errors.New("rolled back")
 
-// stuck makes a handler's first execution say that it has begun, wait for the
-// end, and fail.
-func stuck(begun chan<- struct{}, end <-chan struct{}) func(handler.Handler) handler.Handler {
+// stuck makes a handler's first execution say that it has begun, and end only
+// when it is told to, with the error given.
+func stuck(begun chan<- struct{}, end <-chan struct{}, result error) func(handler.Handler) handler.Handler {
 	var once sync.Once
 	return func(h handler.Handler) handler.Handler {
 		return faultyHandler{Handler: h, before: func(context.Context, *pgx.Conn, []bide.Task) (err error) {
 			once.Do(func() {
 				close(begun)
 				<-end
-				err = errRolledBack
+				err = result
 			})
 			return err
 		}}

@@ -1,0 +1,67 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whoever stops while it holds tasks hands them back, and another worker has
+// them on time.
+func TestShutdownHandsHeldMessagesBack(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t)
+	s.startRelay(t, relaySpec{})
+	leaving := s.startWorker(t, workerSpec{})
+	const n = 200
+	s.place(t, n, 2*time.Second, 0)
+	require.Eventually(t, func() bool { return leaving.held() == n }, 10*time.Second, time.Millisecond, "they are held before they are due")
+	begun := time.Now()
+	leaving.stop(t)
+	require.Less(t, time.Since(begun), stopWithin)
+	require.Zero(t, leaving.held())
+
+	s.startWorker(t, workerSpec{})
+	s.awaitDone(t, 20*time.Second)
+	s.requireKept(t, 2*time.Second)
+	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE reclaims > 0"), "a clean end casts no suspicion")
+}
+
+// What runs ends: its effect is committed and its message acknowledged.
+func TestShutdownFinishesWhatRuns(t *testing.T) {
+	t.Parallel()
+	for name, open := range engines() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			if s.site.Rabbit != nil {
+				s.startRelay(t, relaySpec{})
+			}
+			begun, end := make(chan struct{}), make(chan struct{})
+			leaving := s.startWorker(t, workerSpec{handler: stuck(begun, end, nil)})
+			s.place(t, 10, time.Second, 0)
+			<-begun
+			leaving.cancel()
+			close(end)
+			leaving.stop(t)
+			s.awaitDone(t, time.Second)
+			s.requireKept(t, 4*time.Second)
+		})
+	}
+}
+
+// A relay that stops settles what it has in hand.
+func TestShutdownOfARelaySettlesItsBatches(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t)
+	leaving := s.startRelay(t, relaySpec{})
+	s.startWorker(t, workerSpec{})
+	s.place(t, 500, time.Second, 4*time.Millisecond)
+	s.await(t, 10*time.Second, 1, "SELECT 1 WHERE EXISTS (SELECT FROM bide.delay_task WHERE status = 'SENT')")
+	leaving.stop(t)
+	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.relay_batch"))
+	s.awaitDone(t, 20*time.Second)
+	s.requireKept(t, 4*time.Second)
+	require.NotZero(t, s.via(t, "sweep"), "what it had not sent yet")
+}
