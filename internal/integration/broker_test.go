@@ -68,6 +68,30 @@ func (s *system) setPolicy(t testing.TB, queue, definition string) {
 	t.Cleanup(func() { call(http.MethodDelete, "") })
 }
 
+func TestBrokerStoppedFor10sUnderLoad(t *testing.T) {
+	t.Parallel()
+	broker := startServer(t, "rabbitmq")
+	s := connect(t, newShop(t), broker.url)
+	s.startRelay(t, relaySpec{})
+	s.startWorker(t, workerSpec{})
+	s.startWorker(t, workerSpec{})
+	var back time.Time
+	s.underLoad(t, 2, 8*time.Second, func() {
+		await(t.Context(), 3*time.Second)
+		broker.do(t, "stop")
+		await(t.Context(), 10*time.Second)
+		broker.do(t, "restart")
+		back = time.Now()
+		await(t.Context(), 5*time.Second)
+	})
+	s.awaitDone(t, 40*time.Second)
+	v := s.requireKept(t, 4*time.Second)
+	require.Greater(t, v.Closed, 500)
+	require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
+	require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'broker' AND finished_at > $1", back.Add(2*time.Second)),
+		"the broker carries again")
+}
+
 func TestTierQueuePurged(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
