@@ -124,7 +124,10 @@ func (e *Execution) writeJournal(ctx context.Context) error {
 		ids[i] = t.ID
 	}
 	var dead []int64
-	if err := e.l.pool.QueryRow(ctx, e.l.q["sweep_begin"], ids).Scan(&e.journal, &dead); err != nil {
+	err := e.l.inTx(ctx, func(b *pgx.Batch) {
+		b.Queue(e.l.q["sweep_begin"], ids).QueryRow(func(row pgx.Row) error { return row.Scan(&e.journal, &dead) })
+	})
+	if err != nil {
 		return errors.Join(fmt.Errorf("journal an execution: %w", err), e.Abort(ctx))
 	}
 	e.setAside(func(t bide.Task) bool { return slices.Contains(dead, t.ID) })
@@ -218,7 +221,7 @@ func (e *Execution) Abort(ctx context.Context) error {
 	defer cancel()
 	var err error
 	if e.journal != 0 {
-		_, err = e.l.pool.Exec(ctx, e.l.q["sweep_end"], e.journal)
+		err = e.l.inTx(ctx, func(b *pgx.Batch) { b.Queue(e.l.q["sweep_end"], e.journal) })
 	}
 	_, rollbackErr := e.conn.Exec(ctx, "ROLLBACK")
 	return errors.Join(err, rollbackErr)

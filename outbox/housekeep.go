@@ -35,7 +35,7 @@ func (l *Ledger) KeepHouse(ctx context.Context, retention time.Duration) error {
 	for _, name := range names {
 		faults = append(faults, l.alter(ctx, "", name))
 	}
-	_, err = l.pool.Exec(ctx, l.q["forget_sweeps"])
+	err = l.inTx(ctx, func(b *pgx.Batch) { b.Queue(l.q["forget_sweeps"]) })
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return fmt.Errorf("keep house: %w", err)
 	}
@@ -45,7 +45,7 @@ func (l *Ledger) KeepHouse(ctx context.Context, retention time.Duration) error {
 // alter makes one change to the partitions in a transaction of its own: it
 // calls the function with what, or else drops the partition of that name.
 func (l *Ledger) alter(ctx context.Context, function string, what any) error {
-	err := pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		var mine bool
 		if err := tx.QueryRow(ctx, l.q["housekeeping_lock"]).Scan(&mine); err != nil || !mine {
 			return err
