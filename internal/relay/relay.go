@@ -108,14 +108,16 @@ func (r *Relay) claimLoop(ctx context.Context) {
 	defer stopDrain()
 
 	for ctx.Err() == nil {
-		if again := r.claim(ctx, work); !again {
+		if again := r.claim(work); !again {
 			r.gates.wait(ctx, r.cfg.Poll)
 		}
 	}
 }
 
-// claim takes one batch and reports whether there is likely more at once.
-func (r *Relay) claim(ctx, work context.Context) (again bool) {
+// claim takes one batch and reports whether there is likely more at once. A
+// stop does not interrupt it: the server may have committed, and the batch
+// would be left to recovery.
+func (r *Relay) claim(ctx context.Context) (again bool) {
 	if r.publisher.Session().State != bide.SessionUp {
 		return false
 	}
@@ -136,7 +138,7 @@ func (r *Relay) claim(ctx, work context.Context) (again bool) {
 	r.observer.Claimed(len(batch.Tasks))
 	full := r.gates.enter(batch.Tasks, windows)
 	claimedAt := time.Now()
-	r.batches.Go(func() { r.deliver(work, batch, claimedAt) })
+	r.batches.Go(func() { r.deliver(ctx, batch, claimedAt) })
 	return full
 }
 
