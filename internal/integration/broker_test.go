@@ -34,15 +34,17 @@ func ready(t testing.TB, ch *amqp.Channel, queue string) int {
 	return q.Messages
 }
 
-// awaitReady waits until so many messages wait in the queue.
-func awaitReady(t testing.TB, ch *amqp.Channel, queue string, n int) {
+// awaitReady waits until as many messages wait in the queue as are enough.
+func awaitReady(t testing.TB, ch *amqp.Channel, queue string, enough func(int) bool) {
 	t.Helper()
 	begun := time.Now()
-	for ready(t, ch, queue) != n {
-		require.Less(t, time.Since(begun), 10*time.Second, "never %d messages in %s", n, queue)
+	for n := ready(t, ch, queue); !enough(n); n = ready(t, ch, queue) {
+		require.Less(t, time.Since(begun), 10*time.Second, "%d messages in %s", n, queue)
 		await(t.Context(), 5*time.Millisecond)
 	}
 }
+
+func exactly(want int) func(int) bool { return func(n int) bool { return n == want } }
 
 // tier returns the queue of a level, counted from 1.
 func (s *system) tier(level int) string { return s.site.Rabbit.Queues()[level] }
@@ -98,7 +100,7 @@ func TestTierQueuePurged(t *testing.T) {
 	s.startRelay(t, relaySpec{})
 	s.startWorker(t, workerSpec{})
 	orders := s.place(t, 100, 4300*time.Millisecond, 0)
-	awaitReady(t, s.admin(t), s.tier(3), len(orders))
+	awaitReady(t, s.admin(t), s.tier(3), exactly(len(orders)))
 	lost, err := rabbit.PurgeTier(t.Context(), *s.site.Rabbit, 1, 1000)
 	require.NoError(t, err)
 	require.Equal(t, len(orders), lost)
@@ -115,7 +117,7 @@ func TestDeliveryQueuePurged(t *testing.T) {
 	s.startWorker(t, workerSpec{}).stop(t) // it has made the queue
 	orders := s.place(t, 100, 2*time.Second, 0)
 	ch := s.admin(t)
-	awaitReady(t, ch, s.site.Rabbit.DeliveryQueue(), len(orders))
+	awaitReady(t, ch, s.site.Rabbit.DeliveryQueue(), exactly(len(orders)))
 	lost, err := ch.QueuePurge(s.site.Rabbit.DeliveryQueue(), false)
 	require.NoError(t, err)
 	require.Equal(t, len(orders), lost)

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Cancel waits 100 ms at most; the rest is for a busy machine.
-const cancelWithin = 500 * time.Millisecond
+// Cancel waits 100 ms at most; the rest is for a busy machine. Whoever waits
+// for a second may become a deadlock's victim.
+const cancelWithin = time.Second
 
 // The payment holds the order's row that the worker wants, and asks for the
 // task's row that the worker may hold.

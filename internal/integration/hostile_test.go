@@ -46,7 +46,7 @@ func TestMessagesReplayedShuffledForgedGarbledAndHuge(t *testing.T) {
 		await(t.Context(), 20*time.Millisecond)
 	}
 	s.await(t, 20*time.Second, len(far), "SELECT count(*) FROM bide.delay_task")
-	awaitReady(t, s.admin(t), s.site.Rabbit.DeliveryQueue(), 0)
+	awaitReady(t, s.admin(t), s.site.Rabbit.DeliveryQueue(), exactly(0))
 	s.awaitCounts(t, map[worker.Event]int{worker.Garbage: garbageKinds, worker.Foreign: len(far), worker.Arrived: n*(replays+1) + garbageKinds + forgeries*len(far)})
 
 	v := s.judge(t)

@@ -20,7 +20,7 @@ func TestWorkerKilledBeforeCommit(t *testing.T) {
 
 	s.startWorker(t, workerSpec{})
 	s.awaitDone(t, 20*time.Second)
-	s.requireKept(t, 4*time.Second)
+	s.requireKept(t, 10*time.Second)
 	require.NotZero(t, s.tally.of(worker.Suspected), "what the broker delivers again is suspect")
 }
 
@@ -37,7 +37,7 @@ func TestWorkerKilledAfterCommitBeforeAcknowledge(t *testing.T) {
 	s.awaitDone(t, 20*time.Second)
 	require.Eventually(t, func() bool { return s.tally.of(worker.Stale) >= committed }, 10*time.Second, 10*time.Millisecond,
 		"the broker did not deliver the finished tasks again")
-	s.requireKept(t, 4*time.Second)
+	s.requireKept(t, 10*time.Second)
 }
 
 // Three deaths are the most that a task may cost: one with its whole batch, and
