@@ -70,28 +70,39 @@ func (s *system) setPolicy(t testing.TB, queue, definition string) {
 	t.Cleanup(func() { call(http.MethodDelete, "") })
 }
 
-func TestBrokerStoppedFor10sUnderLoad(t *testing.T) {
+// One broker serves both outages, one after the other.
+func TestBrokerOutageUnderLoad(t *testing.T) {
 	t.Parallel()
 	broker := startServer(t, "rabbitmq")
-	s := connect(t, newShop(t), broker.url)
-	s.startRelay(t, relaySpec{})
-	s.startWorker(t, workerSpec{})
-	s.startWorker(t, workerSpec{})
-	var back time.Time
-	s.underLoad(t, 2, 8*time.Second, func() {
-		await(t.Context(), 3*time.Second)
-		broker.do(t, "stop")
-		await(t.Context(), 10*time.Second)
-		broker.do(t, "restart")
-		back = time.Now()
-		await(t.Context(), 5*time.Second)
-	})
-	s.awaitDone(t, 40*time.Second)
-	v := s.requireKept(t, 4*time.Second)
-	require.Greater(t, v.Closed, 500)
-	require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
-	require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'broker' AND finished_at > $1", back.Add(2*time.Second)),
-		"the broker carries again")
+	for _, outage := range []struct {
+		name, begin, end string
+		lasting          time.Duration
+	}{
+		{"stopped for 10 s and started again", "stop", "restart", 10 * time.Second},
+		{"paused for 5 s", "pause", "resume", 5 * time.Second},
+	} {
+		t.Run(outage.name, func(t *testing.T) {
+			s := connect(t, newShop(t), broker.url)
+			s.startRelay(t, relaySpec{})
+			s.startWorker(t, workerSpec{})
+			s.startWorker(t, workerSpec{})
+			var back time.Time
+			s.underLoad(t, 2, 8*time.Second, func() {
+				await(t.Context(), 2*time.Second)
+				broker.do(t, outage.begin)
+				await(t.Context(), outage.lasting)
+				broker.do(t, outage.end)
+				back = time.Now()
+				await(t.Context(), 3*time.Second)
+			})
+			s.awaitDone(t, 40*time.Second)
+			v := s.requireKept(t, 4*time.Second)
+			require.Greater(t, v.Closed, 200)
+			require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
+			require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'broker' AND finished_at > $1", back.Add(time.Second)),
+				"the broker carries again")
+		})
+	}
 }
 
 func TestTierQueuePurged(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 type failpoint string
 
 const (
-	nowhere       failpoint = ""
 	beforePublish failpoint = "between claim and publish"
 	beforeSettle  failpoint = "between confirm and journal delete"
 	beforeCommit  failpoint = "before commit"
@@ -33,6 +32,7 @@ func (p failpoint) relay() (spec relaySpec) {
 		spec.publisher = func(inner bide.Publisher) bide.Publisher { return deadlyPublisher{inner} }
 	case beforeSettle:
 		spec.ledger = func(inner relay.Ledger) relay.Ledger { return deadlyLedger{inner} }
+	default: // lives
 	}
 	return spec
 }
@@ -46,6 +46,7 @@ func (p failpoint) worker() (spec workerSpec) {
 		spec.handler = poisonable(func(*pgx.Conn) error { die(); return nil })
 	case beforeAck:
 		spec.executor = func(inner worker.Executor) worker.Executor { return deadlyExecutor{inner} }
+	default: // lives
 	}
 	return spec
 }

@@ -17,7 +17,7 @@ func (s *system) load(ctx context.Context, chance *rand.Rand, perTick int, longe
 	for ctx.Err() == nil {
 		delay := shortest + time.Duration(chance.Int64N(int64(longest-shortest)))
 		if _, err := s.tryPlace(ctx, perTick, delay, 7*time.Millisecond); err != nil && ctx.Err() == nil {
-			s.log.Warn("the shop could not place orders", "err", err)
+			s.log.WarnContext(ctx, "the shop could not place orders", "err", err)
 		}
 		await(ctx, tick)
 	}

@@ -43,7 +43,3 @@ func (c *clock) now() time.Time {
 	}
 	return c.base.Add(time.Since(c.base) + offset)
 }
-
-// until is how long to wait, by the local clock, until the database's clock
-// shows t.
-func (c *clock) until(t time.Time) time.Duration { return t.Sub(c.now()) }
