@@ -38,7 +38,10 @@ func setUp(t testing.TB, settings ...string) *fixture {
 	t.Cleanup(cancel)
 	f := &fixture{TB: t, ctx: ctx, url: pgtest.NewDatabase(t)}
 	admin := pgtest.Pool(t, f.url, 1)
-	for _, setting := range append([]string{"deadlock_timeout = '20s'", "synchronous_commit = off"}, settings...) {
+	for _, setting := range append([]string{
+		"deadlock_timeout = '20s'", "synchronous_commit = off",
+		"search_path = public", // the role may be named like the schema
+	}, settings...) {
 		_, err := admin.Exec(ctx, fmt.Sprintf("ALTER DATABASE %s SET %s", pgtest.Database(t, f.url), setting))
 		require.NoError(t, err)
 	}

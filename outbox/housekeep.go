@@ -20,7 +20,7 @@ const daysAhead = 7
 //
 // Changing partitions needs locks that queue behind long readers of history
 // and hold up whoever comes next, cancels among them. Each change therefore
-// gives up after a tenth of a second and is tried again next time.
+// gives up after a few hundredths of a second and is tried again next time.
 func (l *Ledger) KeepHouse(ctx context.Context, retention time.Duration) error {
 	var today time.Time
 	if err := l.pool.QueryRow(ctx, "SELECT (now() AT TIME ZONE 'UTC')::date").Scan(&today); err != nil {

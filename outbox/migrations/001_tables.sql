@@ -3,6 +3,12 @@
 CREATE TYPE {{.schema}}.task_state  AS ENUM ('WAITING', 'SENT', 'RUNNING', 'FAILED');
 CREATE TYPE {{.schema}}.task_result AS ENUM ('DONE', 'SKIPPED', 'CANCELLED');
 CREATE TYPE {{.schema}}.task_via    AS ENUM ('broker', 'sweep', 'application', 'operator');
+COMMENT ON TYPE {{.schema}}.task_state  IS 'Where a live task stands.';
+COMMENT ON TYPE {{.schema}}.task_result IS 'How a task ended.';
+COMMENT ON TYPE {{.schema}}.task_via    IS 'By which way a task came to its end.';
+
+COMMENT ON TABLE  {{.schema}}.schema_version IS 'One row: which migrations have run.';
+COMMENT ON COLUMN {{.schema}}.schema_version.version IS 'The number of the last one.';
 
 CREATE TABLE {{.schema}}.ledger (
     id         uuid        NOT NULL DEFAULT gen_random_uuid(),
@@ -166,3 +172,17 @@ SELECT id, biz_type, biz_id, fire_at, NULL, result::text, via::text,
        sends, attempts, reclaims, payload, last_error, created_at, finished_at
   FROM {{.schema}}.delay_task_history;
 COMMENT ON VIEW {{.schema}}.task IS 'What became of an order: live and finished tasks together. Ask by biz_id.';
+COMMENT ON COLUMN {{.schema}}.task.id IS 'The task''s number.';
+COMMENT ON COLUMN {{.schema}}.task.biz_type IS 'The handler''s name.';
+COMMENT ON COLUMN {{.schema}}.task.biz_id IS 'What is acted on.';
+COMMENT ON COLUMN {{.schema}}.task.fire_at IS 'The promise: no effect before this time.';
+COMMENT ON COLUMN {{.schema}}.task.run_at IS 'When it is due: the later of fire_at and the next attempt. Null once it has ended.';
+COMMENT ON COLUMN {{.schema}}.task.state IS 'WAITING, SENT, RUNNING or FAILED while it lives; DONE, SKIPPED or CANCELLED once it has ended.';
+COMMENT ON COLUMN {{.schema}}.task.via IS 'By which way it ended: broker, sweep, application or operator.';
+COMMENT ON COLUMN {{.schema}}.task.sends IS 'How often it was handed to a broker.';
+COMMENT ON COLUMN {{.schema}}.task.attempts IS 'Executions that failed.';
+COMMENT ON COLUMN {{.schema}}.task.reclaims IS 'Executions that ended without a word.';
+COMMENT ON COLUMN {{.schema}}.task.payload IS 'The application''s JSON.';
+COMMENT ON COLUMN {{.schema}}.task.last_error IS 'Why the last attempt failed, or why it was skipped.';
+COMMENT ON COLUMN {{.schema}}.task.created_at IS 'When it was scheduled.';
+COMMENT ON COLUMN {{.schema}}.task.finished_at IS 'When it ended; null while it lives.';
