@@ -20,7 +20,7 @@ pgbouncer_create() {
 pgbouncer_settings() {
 	cat <<-INI
 		[databases]
-		bide = host=127.0.0.1 port=$UPSTREAM_PORT
+		* = host=127.0.0.1 port=$UPSTREAM_PORT
 		[pgbouncer]
 		listen_addr = 127.0.0.1
 		listen_port = $BASE
