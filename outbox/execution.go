@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/bide-mq/bide"
@@ -189,7 +190,7 @@ func (e *Execution) Finish(ctx context.Context, via bide.Via, verdicts []Verdict
 	}
 	b.Queue("COMMIT")
 	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", ErrFinish, err), e.Abort(ctx))
+		return errors.Join(fmt.Errorf("%w: %w", ErrFinish, err), e.AbortAfter(ctx, err))
 	}
 	e.conn.Release()
 	return nil
@@ -212,19 +213,35 @@ func (e *Execution) queueFinish(b *pgx.Batch, via bide.Via, verdicts []Verdict) 
 // that still stands there passes for one that killed its worker. When the
 // database session itself died, that is what it may have done, and the journal
 // stays.
-func (e *Execution) Abort(ctx context.Context) error {
+func (e *Execution) Abort(ctx context.Context) error { return e.AbortAfter(ctx, nil) }
+
+// AbortAfter is Abort after an error. The one by which the server ends a
+// session that was idle for too long speaks for the tasks: this process was
+// slow.
+func (e *Execution) AbortAfter(ctx context.Context, cause error) error {
 	defer e.conn.Release()
-	if e.conn.Conn().IsClosed() {
+	dead := e.conn.Conn().IsClosed()
+	if dead && !idledOut(cause) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	var err error
+	var faults []error
 	if e.journal != 0 {
-		err = e.l.inTx(ctx, func(b *pgx.Batch) { b.Queue(e.l.q["sweep_end"], e.journal) })
+		faults = append(faults, e.l.inTx(ctx, func(b *pgx.Batch) { b.Queue(e.l.q["sweep_end"], e.journal) }))
 	}
-	_, rollbackErr := e.conn.Exec(ctx, "ROLLBACK")
-	return errors.Join(err, rollbackErr)
+	if !dead {
+		_, err := e.conn.Exec(ctx, "ROLLBACK")
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// idledOut reports whether idle_in_transaction_session_timeout ended the
+// session (SQLSTATE 25P03).
+func idledOut(err error) bool {
+	server, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && server.Code == "25P03"
 }
 
 // abortTimeout bounds a rollback; after it the connection is given up, which

@@ -112,6 +112,20 @@ func TestAnOrderlyEndMakesNoSuspects(t *testing.T) {
 	require.Equal(t, "DONE", f.state("1"))
 }
 
+// Nor does the server's word that this process has been too slow.
+func TestASessionThatIdledTooLongMakesNoSuspects(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, "deadlock_timeout = '200ms'")
+	id := f.put("1", -time.Hour, bide.Waiting)
+	e := f.lockDue(due())
+	require.Equal(t, []int64{id}, taskIDs(e.Tasks))
+	pid := int(e.Conn().Conn().PgConn().PID())
+	require.Eventually(t, func() bool { return value[int](f, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0 },
+		hung, 10*time.Millisecond)
+	require.ErrorIs(t, e.Finish(f.ctx, bide.ViaSweep, verdicts(e, bide.Done)), outbox.ErrFinish)
+	require.Zero(t, f.journal())
+}
+
 // A broker's redelivery tells of a death, so its executions keep no journal.
 func TestOnlyTheSweepKeepsAJournal(t *testing.T) {
 	t.Parallel()
