@@ -101,7 +101,7 @@ func (x *Executor) run(ctx context.Context, e *outbox.Execution, via bide.Via, s
 	count(&report, e.Suspects)
 	verdicts, err := x.handle(ctx, e, &report)
 	if err != nil {
-		return worker.Report{}, failedBatch(e, classify(err, e.Conn().Conn()), e.Abort(ctx))
+		return worker.Report{}, failedBatch(e, classify(err, e.Conn().Conn()), e.AbortAfter(ctx, err))
 	}
 	tasks := e.Tasks
 	if err := e.Finish(ctx, via, verdicts); err != nil {
