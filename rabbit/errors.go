@@ -1,6 +1,7 @@
 package rabbit
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,6 +46,9 @@ func translateDial(cfg Config, err error) error {
 	case isCode(err, amqp.NotAllowed) && !limitReached(err):
 		fault.Problem = fmt.Sprintf("user %q may not use virtual host %q, or there is none of that name", uri.Username, uri.Vhost)
 		fault.Remedy = fmt.Sprintf("create it (rabbitmqctl add_vhost %s) and grant permissions on it (rabbitmqctl set_permissions), or correct the path of the URL", uri.Vhost)
+	case untrusted(err):
+		fault.Problem = "the broker's certificate is not trusted"
+		fault.Remedy = "give the file of the authority that signed it, and as server name the one in the certificate"
 	case errors.Is(err, amqp.ErrSASL):
 		fault.Problem = "the broker offers none of the requested authentication mechanisms"
 		fault.Remedy = "correct auth_mechanism in the URL, or enable the mechanism at the broker"
@@ -52,6 +56,11 @@ func translateDial(cfg Config, err error) error {
 		return fmt.Errorf("%w: connect to %s: %w", bide.ErrSessionDown, cfg.endpoint(), err)
 	}
 	return fault
+}
+
+func untrusted(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
 }
 
 // limitReached tells a limit on connections, which passes, from a refusal.
