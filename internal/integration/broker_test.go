@@ -97,7 +97,7 @@ func TestBrokerOutageUnderLoad(t *testing.T) {
 			})
 			s.awaitDone(t, 40*time.Second)
 			v := s.requireKept(t, 4*time.Second)
-			require.Greater(t, v.Closed, 200)
+			require.Greater(t, v.Closed, 100)
 			require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
 			require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'broker' AND finished_at > $1", back.Add(time.Second)),
 				"the broker carries again")
@@ -110,15 +110,15 @@ func TestTierQueuePurged(t *testing.T) {
 	s := newSystem(t)
 	s.startRelay(t, relaySpec{})
 	s.startWorker(t, workerSpec{})
-	orders := s.place(t, 100, 4300*time.Millisecond, 0)
-	awaitReady(t, s.admin(t), s.tier(3), exactly(len(orders)))
-	lost, err := rabbit.PurgeTier(t.Context(), *s.site.Rabbit, 1, 1000)
+	s.place(t, 200, 4100*time.Millisecond, 5*time.Millisecond)
+	awaitReady(t, s.admin(t), s.tier(3), func(n int) bool { return n >= 50 })
+	lost, err := rabbit.PurgeTier(t.Context(), *s.site.Rabbit, 50, 1000)
 	require.NoError(t, err)
-	require.Equal(t, len(orders), lost)
+	require.NotZero(t, lost)
 
 	s.awaitDone(t, 20*time.Second)
 	s.requireKept(t, 4*time.Second)
-	require.Equal(t, len(orders), s.via(t, "sweep"))
+	require.GreaterOrEqual(t, s.via(t, "sweep"), lost)
 }
 
 func TestDeliveryQueuePurged(t *testing.T) {
@@ -135,6 +135,6 @@ func TestDeliveryQueuePurged(t *testing.T) {
 
 	s.startWorker(t, workerSpec{})
 	s.awaitDone(t, 20*time.Second)
-	s.requireKept(t, 4*time.Second)
+	s.requireKept(t, 10*time.Second)
 	require.Equal(t, len(orders), s.via(t, "sweep"))
 }

@@ -77,8 +77,8 @@ func TestPaymentRacingTheClose(t *testing.T) {
 	require.NoError(t, s.race(t.Context(), orders, random(t)), "no payment fails, whatever the worker does")
 	s.awaitDone(t, 20*time.Second)
 	v := s.requireKept(t, 4*time.Second)
-	require.Greater(t, v.Paid, 100, "the race was run")
-	require.Greater(t, v.Closed, 100, "the race was run")
+	require.Greater(t, v.Paid, 20, "the race was run")
+	require.Greater(t, v.Closed, 20, "the race was run")
 }
 
 func TestOrderHeldByAPaymentKeepsNoNeighbourWaiting(t *testing.T) {

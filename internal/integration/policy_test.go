@@ -19,8 +19,8 @@ func TestPolicyThatShortensATiersTTL(t *testing.T) {
 	s.startRelay(t, relaySpec{Config: relay.Config{Poll: 20 * time.Millisecond}})
 	s.startWorker(t, workerSpec{})
 	s.setPolicy(t, s.tier(3), `{"message-ttl": 1}`)
-	const n = 50
-	s.place(t, n, 5*time.Second, 0)
+	const n = 100
+	s.place(t, n, 5*time.Second, 20*time.Millisecond)
 	s.awaitDone(t, 20*time.Second)
 	s.requireKept(t, 4*time.Second)
 	require.Equal(t, n, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE sends BETWEEN 1 AND 3"))

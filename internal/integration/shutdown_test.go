@@ -12,18 +12,19 @@ import (
 func TestShutdownHandsHeldMessagesBack(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t)
+	s.site.Rabbit.Lead = 250 * time.Millisecond
 	s.startRelay(t, relaySpec{})
 	leaving := s.startWorker(t, workerSpec{})
 	s.startWorker(t, workerSpec{})
-	s.place(t, 400, 2*time.Second, 0)
-	require.Eventually(t, func() bool { return leaving.held() >= 100 }, 10*time.Second, time.Millisecond, "they are held before they are due")
+	s.place(t, 800, 2*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return leaving.held() >= 10 }, 10*time.Second, time.Millisecond, "they are held before they are due")
 	begun := time.Now()
 	leaving.stop(t)
 	t.Logf("stopped within %s", time.Since(begun))
 	require.Zero(t, leaving.held())
 
 	s.awaitDone(t, 20*time.Second)
-	s.requireKept(t, time.Second)
+	s.requireKept(t, 4*time.Second)
 	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE reclaims > 0"), "a clean end casts no suspicion")
 }
 
