@@ -21,7 +21,8 @@ import (
 //
 // Nothing else may wait for long either: whoever waits for one of its rows for
 // deadlock_timeout while it waits in turn becomes the deadlock's victim. Its
-// time is therefore bounded; see [Execution.Limit].
+// time is therefore bounded: by the server for each statement and each pause,
+// see [Execution.Limit], and by [Execution.Bound] in all.
 type Execution struct {
 	l     *Ledger
 	conn  *pgxpool.Conn
@@ -159,6 +160,15 @@ func (e *Execution) Limit(ctx context.Context) error {
 	}
 	_, err := e.conn.Exec(ctx, e.l.q["limit"], strconv.FormatInt(left, 10), strconv.FormatInt(e.l.limits.idle, 10))
 	return err
+}
+
+// Bound returns a context that ends when the execution's time is used up, with
+// [ErrTooLong] as its cause. Statements under it are cancelled then, however
+// many came before: several that are each within the server's limit could
+// together outlast deadlock_timeout.
+func (e *Execution) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := time.Duration(e.l.limits.statement) * time.Millisecond
+	return context.WithDeadlineCause(ctx, e.begun.Add(limit), ErrTooLong)
 }
 
 // ErrTooLong says that an execution has used up the time in which it may hold

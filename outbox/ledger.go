@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/bide-mq/bide"
@@ -88,7 +90,9 @@ func (l *Ledger) Schema() Schema { return l.schema }
 // Statements are described once and then sent unnamed: every execution is
 // planned for its own arguments, since a generic plan made while the table was
 // small scans it whole later, and no state is left in the session, so that a
-// transaction pooler such as PgBouncer may stand between.
+// transaction pooler such as PgBouncer may stand between. A context that ends
+// cancels the statement and spares the session, so that its transaction is
+// rolled back in good order.
 func PoolConfig(connString string, maxConns int) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(connString)
 	if err != nil {
@@ -100,8 +104,15 @@ func PoolConfig(connString string, maxConns int) (*pgxpool.Config, error) {
 	cfg.HealthCheckPeriod = 15 * time.Second
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	cfg.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelTimeout}
+	}
 	return cfg, nil
 }
+
+// cancelTimeout is how long the server may take to cancel a statement before
+// its session is given up.
+const cancelTimeout = time.Second
 
 // inTx runs statements as one READ COMMITTED transaction in one round trip,
 // whatever the database's default isolation is.

@@ -2,6 +2,7 @@ package execute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -99,7 +100,7 @@ func (x *Executor) run(ctx context.Context, e *outbox.Execution, via bide.Via, s
 	report := worker.Report{Now: e.Now, Scan: scan, Suspects: e.Suspects}
 	count(&report, e.Tasks)
 	count(&report, e.Suspects)
-	verdicts, err := x.handle(ctx, e, &report)
+	verdicts, err := x.handleInTime(ctx, e, &report)
 	if err != nil {
 		return worker.Report{}, failedBatch(e, classify(err, e.Conn().Conn()), e.AbortAfter(ctx, err))
 	}
@@ -108,6 +109,18 @@ func (x *Executor) run(ctx context.Context, e *outbox.Execution, via bide.Via, s
 		return worker.Report{}, &worker.FailedBatch{Tasks: tasks, Err: classify(err, nil)}
 	}
 	return report, nil
+}
+
+// handleInTime calls the handlers under the execution's bound. What fails
+// because the time is used up is not the tasks' fault.
+func (x *Executor) handleInTime(ctx context.Context, e *outbox.Execution, report *worker.Report) ([]outbox.Verdict, error) {
+	bound, cancel := e.Bound(ctx)
+	defer cancel()
+	verdicts, err := x.handle(bound, e, report)
+	if cause := context.Cause(bound); err != nil && errors.Is(cause, outbox.ErrTooLong) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return verdicts, err
 }
 
 // handle calls the handlers, one chunk of one type at a time, and sorts their

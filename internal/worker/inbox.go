@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -134,7 +133,7 @@ func (w *Worker) peek(ctx context.Context, batch []arrival) bool {
 	}
 	tasks, now, err := w.ledger.Peek(ctx, ids)
 	if err != nil {
-		if !errors.Is(err, context.Canceled) {
+		if ctx.Err() == nil {
 			w.log.WarnContext(ctx, "peek", "err", err)
 		}
 		return ctx.Err() != nil
