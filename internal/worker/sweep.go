@@ -31,6 +31,9 @@ type scan struct {
 	fullAt                time.Time // local
 	fullTook              time.Duration
 	hot                   bool
+	// careful: a batch has failed, and its tasks are being tried in halves. The
+	// scans keep from locking them all again meanwhile.
+	careful bool
 }
 
 // next says what to look for: from the marks on, or everything when that is
@@ -108,9 +111,12 @@ func (w *Worker) sweep(ctx context.Context, s *scan, find func(context.Context, 
 		return false
 	}
 	due, full := s.next(w.grace(s.hot), w.cfg.SweepLimit)
+	if s.careful = s.careful && !w.swept.empty(); s.careful {
+		find = w.executor.Overdue
+	}
 	report, err := find(ctx, due)
 	if err != nil {
-		w.sweepFailed(ctx, err)
+		s.careful = w.sweepFailed(ctx, err)
 		return false
 	}
 	w.settle(ctx, report, map[int64][]*item{}, bide.ViaSweep)
@@ -118,19 +124,20 @@ func (w *Worker) sweep(ctx context.Context, s *scan, find func(context.Context, 
 }
 
 // sweepFailed passes the tasks of a failed scan on to their lanes, where a
-// batch that fails is halved. When it was not their fault, the next scan finds
-// them again.
-func (w *Worker) sweepFailed(ctx context.Context, err error) {
+// batch that fails is halved, and reports whether it did. When it was not their
+// fault, the next scan finds them again.
+func (w *Worker) sweepFailed(ctx context.Context, err error) (passed bool) {
 	var batch *FailedBatch
 	if !errors.As(err, &batch) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLost) {
 		if ctx.Err() == nil {
 			w.log.WarnContext(ctx, "sweep", "err", err)
 		}
-		return
+		return false
 	}
 	for _, t := range batch.Tasks {
 		w.keepUntil(ctx, w.sweptItem(t), 0)
 	}
+	return true
 }
 
 // sweptSet remembers the tasks that the sweep has taken in hand, so that the
@@ -151,6 +158,12 @@ func (s *sweptSet) add(id int64) bool {
 	}
 	s.ids[id] = true
 	return true
+}
+
+func (s *sweptSet) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ids) == 0
 }
 
 func (s *sweptSet) remove(id int64) {
