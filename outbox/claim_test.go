@@ -155,7 +155,7 @@ func TestCountersGoBeyondSmallIntegers(t *testing.T) {
 	ended, err := f.ledger.Retry(f.ctx, []int64{old}, []string{"no"}, patientBackoff)
 	require.NoError(t, err)
 	require.Equal(t, 32768, ended[0].Attempts)
-	f.exec("UPDATE bide.delay_task SET retry_at = NULL, reclaims = 32767, status = 'WAITING'")
+	f.exec("UPDATE bide.delay_task SET retry_at = NULL, reclaims = 32767, status = 'WAITING', updated_at = now() - interval '5 seconds'")
 	_, ok, err := f.ledger.Reclaim(f.ctx, old, 1<<20)
 	require.NoError(t, err)
 	require.True(t, ok)

@@ -66,6 +66,10 @@ func TestADeadExecutionMakesSuspects(t *testing.T) {
 		require.Empty(t, e.Tasks)
 		require.Equal(t, []int64{killer}, taskIDs(e.Suspects))
 		require.NoError(t, e.Abort(f.ctx))
+		_, ok, err = f.ledger.Reclaim(f.ctx, killer, 3)
+		require.NoError(t, err)
+		require.False(t, ok, "not so soon: the network may be at fault")
+		f.exec("UPDATE bide.delay_task SET updated_at = updated_at - interval '5 seconds' WHERE id = $1", killer)
 	}
 	trial, ok, err = f.ledger.Reclaim(f.ctx, killer, 3)
 	require.NoError(t, err)

@@ -94,9 +94,10 @@ func (l *Ledger) Retry(ctx context.Context, ids []int64, errs []string, backoff 
 
 // Reclaim records that a task is about to be tried alone because an earlier
 // execution ended without a word; at the most-th time it becomes FAILED
-// instead. ok is false when the task cannot be tried now.
+// instead. ok is false when the task cannot be tried now: it is held by another,
+// or its last trial was less than 5 s ago.
 func (l *Ledger) Reclaim(ctx context.Context, id int64, most int) (task bide.Ended, ok bool, err error) {
-	ended, err := l.end(ctx, "reclaim", id, most)
+	ended, err := l.end(ctx, "reclaim", id, most, trialPause)
 	if err != nil {
 		return bide.Ended{}, false, fmt.Errorf("record the trial of task %d: %w", id, err)
 	}
@@ -105,6 +106,10 @@ func (l *Ledger) Reclaim(ctx context.Context, id int64, most int) (task bide.End
 	}
 	return ended[0], true, nil
 }
+
+// trialPause keeps the trials of one task apart for longer than a network or a
+// failover is likely to lose sessions.
+const trialPause = 5 * time.Second
 
 func (l *Ledger) end(ctx context.Context, name string, args ...any) ([]bide.Ended, error) {
 	var ended []bide.Ended

@@ -30,8 +30,10 @@
 //     dead) casts suspicion on its tasks. A suspect is recorded and committed
 //     before it is tried again, and tried alone, one suspect at a time, so that
 //     a task that kills its worker is known after three times, and its
-//     neighbours go free. Suspects are found by the broker's redelivery mark,
-//     by the sweep's journal, and by the error of a lost session.
+//     neighbours go free. Trials of one task are seconds apart, so that a
+//     network that loses sessions for a while convicts nobody. Suspects are
+//     found by the broker's redelivery mark, by the sweep's journal, and by the
+//     error of a lost session.
 //   - While the database is unavailable, tasks stay in hand.
 //   - A task whose order is locked by somebody else, such as a payment, is
 //     tried again every 100 ms, without counting as a failure.

@@ -65,6 +65,7 @@ func (s *scan) learn(due bide.Due, full bool, report Report) (more bool) {
 
 // sweepLoop scans for overdue tasks until ctx ends. Executions outlive ctx.
 func (w *Worker) sweepLoop(ctx, work context.Context) {
+	w.begun = time.Now()
 	var shared, alone scan
 	for bizType, batch := range w.executor.Types() {
 		if batch > 1 {
@@ -91,7 +92,7 @@ func (w *Worker) sweepLoop(ctx, work context.Context) {
 // grace is how long a SENT task may be overdue now.
 func (w *Worker) grace(hot bool) time.Duration {
 	switch {
-	case w.subscriber == nil, isDown(w.subscriber.Session()):
+	case w.subscriber == nil, w.brokerDown():
 		return 0
 	case hot:
 		return hotGrace
@@ -100,10 +101,14 @@ func (w *Worker) grace(hot bool) time.Duration {
 	}
 }
 
-// isDown reports whether a session is known to be down. One that has not been
-// attempted yet is not: what a worker that died had in hand is about to be
-// delivered again, with a mark that the sweep does not see.
-func isDown(s bide.Session) bool { return s.State == bide.SessionDown && s.Err != nil }
+// brokerDown reports whether the session is known to be down. One that has not
+// been up yet is given the grace: what a worker that died had in hand is about
+// to be delivered again, with a mark of suspicion that the sweep does not see.
+func (w *Worker) brokerDown() bool {
+	down := w.subscriber.Session().State == bide.SessionDown
+	w.wasUp = w.wasUp || !down
+	return down && (w.wasUp || time.Since(w.begun) > w.cfg.Grace)
+}
 
 // sweep runs one scan and reports whether there is likely more to find at once.
 func (w *Worker) sweep(ctx context.Context, s *scan, find func(context.Context, bide.Due) (Report, error)) (more bool) {

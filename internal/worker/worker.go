@@ -79,6 +79,11 @@ type Worker struct {
 	// the worker would cast the other as guilty again.
 	trials *semaphore.Weighted
 	jobs   sync.WaitGroup
+
+	// The sweep loop's: when it began, and whether the broker session has been
+	// up since.
+	begun time.Time
+	wasUp bool
 }
 
 // New returns a worker. Without a subscriber the sweep is the engine.
