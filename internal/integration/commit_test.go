@@ -16,15 +16,15 @@ func TestOrderAndTaskCommitOrVanishTogether(t *testing.T) {
 	s := newSystem(t)
 	ways := map[string]func(ctx context.Context, tx pgx.Tx, id string) error{
 		"SQL": func(ctx context.Context, tx pgx.Tx, id string) error {
-			_, err := tx.Exec(ctx, "SELECT bide.schedule_in('close_order', $1, interval '1 s')", id)
+			_, err := tx.Exec(ctx, "SELECT bide.schedule_in('close_order', $1, interval '5 s')", id)
 			return err
 		},
 		"a bare INSERT": func(ctx context.Context, tx pgx.Tx, id string) error {
-			_, err := tx.Exec(ctx, "INSERT INTO bide.delay_task (biz_type, biz_id, fire_at) VALUES ('close_order', $1, now() + interval '1 s')", id)
+			_, err := tx.Exec(ctx, "INSERT INTO bide.delay_task (biz_type, biz_id, fire_at) VALUES ('close_order', $1, now() + interval '5 s')", id)
 			return err
 		},
 		"Go": func(ctx context.Context, tx pgx.Tx, id string) error {
-			_, err := s.ledger.Schema().ScheduleIn(ctx, tx, "close_order", id, time.Second, nil)
+			_, err := s.ledger.Schema().ScheduleIn(ctx, tx, "close_order", id, 5*time.Second, nil)
 			return err
 		},
 	}
@@ -41,7 +41,7 @@ func TestOrderAndTaskCommitOrVanishTogether(t *testing.T) {
 		for ending, end := range endings {
 			err := s.tx(t.Context(), func(tx pgx.Tx) error {
 				var id string
-				err := tx.QueryRow(t.Context(), "INSERT INTO shop.orders (deadline) VALUES (now() + interval '1 s') RETURNING id::text").Scan(&id)
+				err := tx.QueryRow(t.Context(), "INSERT INTO shop.orders (deadline) VALUES (now() + interval '5 s') RETURNING id::text").Scan(&id)
 				if err != nil {
 					return err
 				}
@@ -55,6 +55,6 @@ func TestOrderAndTaskCommitOrVanishTogether(t *testing.T) {
 	}
 	require.Equal(t, len(ways), s.count(t, "SELECT count(*) FROM shop.orders o JOIN bide.delay_task d ON d.biz_id = o.id::text"))
 	require.Equal(t, len(ways), s.count(t, "SELECT count(*) FROM bide.delay_task"))
-	s.awaitDone(t, 10*time.Second)
+	s.awaitDone(t, 20*time.Second)
 	require.Equal(t, len(ways), s.requireKept(t, 4*time.Second).Closed)
 }

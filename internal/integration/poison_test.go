@@ -25,7 +25,7 @@ func TestPoisonRowInABatchOf200(t *testing.T) {
 			s.await(t, 20*time.Second, 1, "SELECT count(*) FROM bide.delay_task WHERE status = 'FAILED'")
 			s.awaitDone(t, 5*time.Second)
 			s.awaitCounts(t, map[worker.Event]int{worker.GivenUp: 1}) // the alarm
-			require.Equal(t, 199, s.closedWithin(t, 10*time.Second), "its neighbours do not wait for it")
+			require.Equal(t, 199, s.closedWithin(t, 20*time.Second), "its neighbours do not wait for it")
 			require.Equal(t, 1, s.count(t, "SELECT count(*) FROM bide.delay_task WHERE biz_id = $1 AND attempts = 3 AND last_error LIKE '%poison%'", poisonous.key()))
 			s.requireAudit(t, 1)
 
