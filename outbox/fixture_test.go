@@ -3,6 +3,9 @@ package outbox_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,19 +39,56 @@ func setUp(t testing.TB, settings ...string) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	t.Cleanup(cancel)
-	f := &fixture{TB: t, ctx: ctx, url: pgtest.NewDatabase(t)}
-	admin := pgtest.Pool(t, f.url, 1)
+	f := &fixture{TB: t, ctx: ctx, url: pgtest.Copy(t, template(t))}
+	name := pgtest.Database(t, f.url)
+	alter := strings.Builder{}
 	for _, setting := range append([]string{
 		"deadlock_timeout = '20s'", "synchronous_commit = off",
 		"search_path = public", // the role may be named like the schema
 	}, settings...) {
-		_, err := admin.Exec(ctx, fmt.Sprintf("ALTER DATABASE %s SET %s", pgtest.Database(t, f.url), setting))
-		require.NoError(t, err)
+		fmt.Fprintf(&alter, "ALTER DATABASE %s SET %s;", name, setting)
 	}
-	pgtest.Migrate(t, f.url, outbox.DefaultSchema)
+	admin, err := pgx.Connect(ctx, f.url)
+	require.NoError(t, err)
+	_, err = admin.Exec(ctx, alter.String())
+	require.NoError(t, err)
+	require.NoError(t, admin.Close(ctx))
 	f.pool = pgtest.Pool(t, f.url, 20)
 	f.ledger = pgtest.Open(t, f.pool)
 	return f
+}
+
+// migrated is the database with a ledger that the tests' own are copies of:
+// migrating takes longer than all the rest of setting up.
+var migrated struct {
+	sync.Mutex
+	name string
+}
+
+func template(t testing.TB) string {
+	t.Helper()
+	migrated.Lock()
+	defer migrated.Unlock()
+	if migrated.name != "" {
+		return migrated.name
+	}
+	name := fmt.Sprintf("bide_template_%d", os.Getpid())
+	onServer(t, "DROP DATABASE IF EXISTS "+name, "CREATE DATABASE "+name)
+	migrated.name = name
+	pgtest.Migrate(t, pgtest.WithDatabase(t, pgtest.ServerURL(t), name), outbox.DefaultSchema)
+	return name
+}
+
+// onServer runs statements that no transaction may hold.
+func onServer(t testing.TB, statements ...string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), pgtest.ServerURL(t))
+	require.NoError(t, err)
+	defer conn.Close(t.Context()) //nolint:errcheck // nothing to save on the way out
+	for _, sql := range statements {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
 }
 
 // exec runs a statement and returns how many rows it touched.

@@ -113,7 +113,7 @@ func TestStatementsGoByIndexWhateverTheStatisticsSay(t *testing.T) {
 		{"plan_by_index", "lock_due", []any{[]string{closeOrder}, epoch, epoch, time.Second, 200}, 5_000},
 		{"plan_by_index", "overdue", []any{[]string{closeOrder}, epoch, epoch, time.Second, 200}, 2_000},
 		{"plan_by_index", "retry", []any{ids, texts, 10, time.Second, time.Minute}, 25_000},
-		{"plan_by_index", "reclaim", []any{ids[0], 3}, 500},
+		{"plan_by_index", "reclaim", []any{ids[0], 3, time.Second}, 500},
 		{"plan_by_index", "honour", nil, 2_000},
 		{"plan_by_index", "requeue", []any{int64(0), "", ""}, 20_000},
 		{"plan_by_index", "oldest_overdue", nil, 500},

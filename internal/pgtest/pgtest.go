@@ -52,8 +52,20 @@ func NewDatabase(t testing.TB) string {
 // NewDatabaseOn is NewDatabase on another server.
 func NewDatabaseOn(t testing.TB, serverURL string) string {
 	t.Helper()
+	return create(t, serverURL, "template1")
+}
+
+// Copy makes a copy of another database of the test server, to which nobody is
+// connected, and returns its URL.
+func Copy(t testing.TB, template string) string {
+	t.Helper()
+	return create(t, ServerURL(t), template)
+}
+
+func create(t testing.TB, serverURL, template string) string {
+	t.Helper()
 	name := "bide_test_" + randomHex(t)
-	execute(t, serverURL, "CREATE DATABASE "+name)
+	execute(t, serverURL, "CREATE DATABASE "+name+" TEMPLATE "+template)
 	t.Cleanup(func() { execute(t, serverURL, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return WithDatabase(t, serverURL, name)
 }
