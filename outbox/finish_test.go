@@ -108,7 +108,9 @@ func TestFinishLeavesOthersTasksAlone(t *testing.T) {
 	running := f.put("running", -time.Minute, bide.Running)
 	e := f.lock(mine)
 	require.NoError(t, e.Finish(f.ctx, bide.ViaBroker, []outbox.Verdict{
-		{TaskID: mine, Result: bide.Done}, {TaskID: other, Result: bide.Done}, {TaskID: running, Result: bide.Done},
+		{TaskID: mine, Result: bide.Done},
+		{TaskID: other, Result: bide.Done},
+		{TaskID: running, Result: bide.Done},
 		{TaskID: mine, Result: bide.Done}, // said twice
 	}))
 	require.Equal(t, []string{"mine"}, values[string](f, "SELECT biz_id FROM bide.delay_task_history"))

@@ -84,7 +84,7 @@ func onServer(t testing.TB, statements ...string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), pgtest.ServerURL(t))
 	require.NoError(t, err)
-	defer conn.Close(t.Context()) //nolint:errcheck // nothing to save on the way out
+	defer conn.Close(t.Context())
 	for _, sql := range statements {
 		_, err := conn.Exec(t.Context(), sql)
 		require.NoError(t, err)

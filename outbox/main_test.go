@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func dropTemplate(ctx context.Context) {
 	conn, err := pgx.Connect(ctx, os.Getenv("BIDE_TEST_DATABASE_URL"))
 	mustExample(err)
-	defer conn.Close(ctx) //nolint:errcheck // nothing to save on the way out
+	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, "DROP DATABASE "+migrated.name+" WITH (FORCE)")
 	mustExample(err)
 }

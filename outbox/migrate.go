@@ -120,8 +120,7 @@ func Version(ctx context.Context, db Querier, schema Schema) (have, want int, er
 
 // sqlState returns the error's SQLSTATE, or "".
 func sqlState(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""

@@ -23,7 +23,7 @@ func migrate(ctx context.Context, url string, schema outbox.Schema) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close(ctx) //nolint:errcheck // nothing to save on the way out
+	defer conn.Close(ctx)
 	return outbox.Migrate(ctx, conn, schema)
 }
 

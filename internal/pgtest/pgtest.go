@@ -138,7 +138,7 @@ func Migrate(t testing.TB, url string, schema outbox.Schema) {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)
-	defer conn.Close(ctx) //nolint:errcheck // nothing to save on the way out
+	defer conn.Close(ctx)
 	_, err = outbox.Migrate(ctx, conn, schema)
 	require.NoError(t, err)
 }
@@ -149,7 +149,7 @@ func execute(t testing.TB, url, sql string) {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)
 	require.NoError(t, err)
-	defer conn.Close(ctx) //nolint:errcheck // nothing to save on the way out
+	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, sql)
 	require.NoError(t, err)
 }
