@@ -63,7 +63,7 @@ func (r *Subscriber) serve(ctx context.Context, s *session, handle func(bide.Del
 	if err != nil {
 		return translate(err)
 	}
-	in := &intake{s: s, log: r.log, handle: handle, ready: up, owed: newTally()}
+	in := &intake{s: s, log: r.log, handle: handle, ready: up, own: int32(r.cfg.Consumers), owed: newTally()} //nolint:gosec // at most 64
 	for range r.cfg.Consumers {
 		in.start(ctx, consumer{queue: r.cfg.DeliveryQueue(), own: true})
 	}
@@ -99,9 +99,6 @@ type intake struct {
 
 func (in *intake) start(ctx context.Context, c consumer) {
 	c.in = in
-	if c.own {
-		in.own++
-	}
 	in.consumers.Add(1)
 	in.s.tasks.Go(func() {
 		defer in.consumers.Done()

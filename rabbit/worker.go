@@ -18,14 +18,16 @@ const (
 	workerPrefetch = 512             // dead_letter_worker_consumer_prefetch
 	// workerPatience is how long a dead letter is waited for.
 	workerPatience = workerTimeout + 4*time.Second
+	// confirmPatience is how long the broker may take to confirm it before.
+	confirmPatience = 5 * time.Second
 )
 
 // checkWorker finds out when the dead-letter worker tries again. The API does
 // not show its settings, so a message is let expire in a tier whose target does
 // not exist until shortly after.
-func checkWorker(ctx context.Context, conn *amqp.Connection, cfg Config) []Finding {
+func checkWorker(ctx context.Context, s *session, cfg Config) []Finding {
 	const subject = "dead-letter worker"
-	retried, err := deadLetterRetried(ctx, conn, cfg)
+	retried, err := deadLetterRetried(ctx, s, cfg)
 	findings := []Finding{{
 		Severity: Info, Subject: subject,
 		Problem: "its prefetch cannot be read from outside the broker",
@@ -34,7 +36,10 @@ func checkWorker(ctx context.Context, conn *amqp.Connection, cfg Config) []Findi
 	}}
 	switch {
 	case err != nil:
-		findings = append(findings, found(subject, err))
+		findings = append(findings, Finding{
+			Severity: Warning, Subject: subject, Problem: fmt.Sprintf("was not checked: %v", err),
+			Remedy: "check again when the broker takes messages",
+		})
 	case !retried:
 		findings = append(findings, Finding{
 			Severity: Warning, Subject: subject,
@@ -45,22 +50,26 @@ func checkWorker(ctx context.Context, conn *amqp.Connection, cfg Config) []Findi
 	return findings
 }
 
-func deadLetterRetried(ctx context.Context, conn *amqp.Connection, cfg Config) (bool, error) {
-	ch, err := conn.Channel()
+func deadLetterRetried(ctx context.Context, s *session, cfg Config) (bool, error) {
+	ch, err := s.conn.Channel()
 	if err != nil {
 		return false, translate(err)
 	}
-	defer ch.Close()
 	name := fmt.Sprintf("%s.%s.check.%s", cfg.Prefix, cfg.Ledger.Short(), rand.Text())
 	source := queue{name, tierArguments(Quorum, time.Millisecond, name+".target")}
-	source.args[amqp.QueueTTLArg] = time.Minute.Milliseconds() // gone even if this process is killed
-	if err := declare(conn, source); err != nil {
+	source.args[amqp.QueueTTLArg] = time.Minute.Milliseconds() // gone even if nobody deletes it
+	if err := declare(s.conn, source); err != nil {
 		return false, err
 	}
-	defer func() { _, _ = ch.QueueDelete(source.name, false, false, false) }()
+	// While it blocks the connection the broker answers to nothing, so there is
+	// no cleaning up then.
 	if err := expireOne(ctx, ch, source.name); err != nil {
 		return false, translate(err)
 	}
+	if reason := s.blocked.Load(); reason != nil {
+		return false, blockedError(*reason)
+	}
+	defer func() { _, _ = ch.QueueDelete(source.name, false, false, false) }()
 	target := name + ".target"
 	if _, err := ch.QueueDeclare(target, false, true, true, false, nil); err != nil {
 		return false, translate(err)
@@ -91,8 +100,10 @@ func expireOne(ctx context.Context, ch *amqp.Channel, queue string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := confirm.WaitContext(ctx); err != nil {
-		return err
+	waiting, cancel := context.WithTimeout(ctx, confirmPatience)
+	defer cancel()
+	if _, err := confirm.WaitContext(waiting); err != nil {
+		return fmt.Errorf("wait for a confirm: %w", err)
 	}
 	sleep(ctx, time.Second)
 	return ctx.Err()
