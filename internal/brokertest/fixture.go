@@ -24,7 +24,7 @@ func NewLedger() bide.LedgerID {
 }
 
 // Start runs the publisher until t ends and waits until its session is up.
-func Start(t *testing.T, p Publisher) {
+func Start(t testing.TB, p Publisher) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
@@ -36,7 +36,7 @@ func Start(t *testing.T, p Publisher) {
 	awaitUp(t, p)
 }
 
-func awaitUp(t *testing.T, driver interface{ Session() bide.Session }) {
+func awaitUp(t testing.TB, driver interface{ Session() bide.Session }) {
 	t.Helper()
 	require.Eventually(t, func() bool { return driver.Session().State == bide.SessionUp },
 		patience, time.Millisecond, "no session")
