@@ -96,7 +96,7 @@ func TestBrokerOutageUnderLoad(t *testing.T) {
 				await(t.Context(), 3*time.Second)
 			})
 			s.awaitDone(t, 40*time.Second)
-			v := s.requireKept(t, 4*time.Second)
+			v := s.requireKept(t, promised)
 			require.Greater(t, v.Closed, 100)
 			require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
 			require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'broker' AND finished_at > $1", back.Add(time.Second)),
@@ -117,7 +117,7 @@ func TestTierQueuePurged(t *testing.T) {
 	require.NotZero(t, lost)
 
 	s.awaitDone(t, 20*time.Second)
-	s.requireKept(t, 4*time.Second)
+	s.requireKept(t, promised)
 	require.GreaterOrEqual(t, s.via(t, "sweep"), lost)
 }
 

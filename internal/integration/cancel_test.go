@@ -56,7 +56,7 @@ func TestCancelInsideATransactionThatHoldsTheOrder(t *testing.T) {
 	require.Less(t, longest, cancelWithin)
 	require.NotZero(t, answers["cancelled"])
 	s.awaitDone(t, 20*time.Second)
-	v := s.requireKept(t, 4*time.Second)
+	v := s.requireKept(t, promised)
 	require.Equal(t, v.Paid, answers["cancelled"]+answers["requested"], "an order that was paid cannot have been closed: %v", answers)
 }
 

@@ -56,5 +56,5 @@ func TestOrderAndTaskCommitOrVanishTogether(t *testing.T) {
 	require.Equal(t, len(ways), s.count(t, "SELECT count(*) FROM shop.orders o JOIN bide.delay_task d ON d.biz_id = o.id::text"))
 	require.Equal(t, len(ways), s.count(t, "SELECT count(*) FROM bide.delay_task"))
 	s.awaitDone(t, 20*time.Second)
-	require.Equal(t, len(ways), s.requireKept(t, 4*time.Second).Closed)
+	require.Equal(t, len(ways), s.requireKept(t, promised).Closed)
 }

@@ -50,7 +50,7 @@ func TestRescheduleAfterTheMessageLeft(t *testing.T) {
 			answers := s.reschedule(t, orders, orders[0].deadline.Add(by))
 			require.Equal(t, map[outbox.Change]int{outbox.ChangeDone: len(orders)}, answers)
 			s.awaitDone(t, 20*time.Second)
-			s.requireKept(t, 4*time.Second)
+			s.requireKept(t, promised)
 			require.Eventually(t, func() bool { return s.tally.of(worker.Stale) == len(orders) }, 10*time.Second, 10*time.Millisecond,
 				"the first messages arrived and meant nothing")
 		})
@@ -75,7 +75,7 @@ func TestShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
 			v := s.judge(t)
 			require.Equal(t, len(long), v.Lost, "they have time")
 			require.Zero(t, v.Early+v.Double)
-			require.Less(t, v.latest(), 4*time.Second)
+			require.Less(t, v.latest(), promised)
 		})
 	}
 }

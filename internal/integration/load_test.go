@@ -55,7 +55,7 @@ func TestTwoRelaysAndThreeWorkersWithWorkersComingAndGoing(t *testing.T) {
 		}
 	})
 	s.awaitDone(t, 30*time.Second)
-	v := s.requireKept(t, 4*time.Second)
+	v := s.requireKept(t, promised)
 	require.Greater(t, v.Closed, 100)
 	require.Greater(t, s.via(t, "broker"), v.Closed/2)
 }
@@ -73,6 +73,6 @@ func TestWithoutABroker(t *testing.T) {
 		await(t.Context(), 2*time.Second)
 	})
 	s.awaitDone(t, 20*time.Second)
-	v := s.requireKept(t, 4*time.Second)
+	v := s.requireKept(t, promised)
 	require.Equal(t, v.Closed, s.via(t, "sweep"))
 }

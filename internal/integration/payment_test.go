@@ -76,7 +76,7 @@ func TestPaymentRacingTheClose(t *testing.T) {
 	orders := s.place(t, 1000, 3*time.Second, 4*time.Millisecond)
 	require.NoError(t, s.race(t.Context(), orders, random(t)), "no payment fails, whatever the worker does")
 	s.awaitDone(t, 20*time.Second)
-	v := s.requireKept(t, 4*time.Second)
+	v := s.requireKept(t, promised)
 	require.Greater(t, v.Paid, 20, "the race was run")
 	require.Greater(t, v.Closed, 20, "the race was run")
 }
@@ -104,7 +104,7 @@ func TestOrderHeldByAPaymentKeepsNoNeighbourWaiting(t *testing.T) {
 			require.Equal(t, commit, err == nil, err)
 			require.Equal(t, neighbours, s.closedWithin(t, time.Second))
 			s.awaitDone(t, 10*time.Second)
-			v := s.requireKept(t, 4*time.Second)
+			v := s.requireKept(t, promised)
 			want := neighbours
 			if !commit {
 				want++

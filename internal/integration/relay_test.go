@@ -25,7 +25,7 @@ func TestRelayKilledInTheMiddleOfABatch(t *testing.T) {
 
 			s.startRelay(t, relaySpec{Config: relay.Config{Lease: time.Second}})
 			s.awaitDone(t, 20*time.Second)
-			s.requireKept(t, 4*time.Second)
+			s.requireKept(t, promised)
 			require.Equal(t, len(placed), s.tally.gaveBack())
 			require.Zero(t, s.count(t, "SELECT count(*) FROM bide.relay_batch"))
 		})

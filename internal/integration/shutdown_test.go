@@ -24,7 +24,7 @@ func TestShutdownHandsHeldMessagesBack(t *testing.T) {
 	require.Zero(t, leaving.held())
 
 	s.awaitDone(t, 20*time.Second)
-	s.requireKept(t, 4*time.Second)
+	s.requireKept(t, promised)
 	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE reclaims > 0"), "a clean end casts no suspicion")
 }
 
@@ -46,7 +46,7 @@ func TestShutdownFinishesWhatRuns(t *testing.T) {
 			close(end)
 			leaving.stop(t)
 			s.awaitDone(t, time.Second)
-			s.requireKept(t, 4*time.Second)
+			s.requireKept(t, promised)
 		})
 	}
 }
@@ -62,6 +62,6 @@ func TestShutdownOfARelaySettlesItsBatches(t *testing.T) {
 	leaving.stop(t)
 	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.relay_batch"))
 	s.awaitDone(t, 20*time.Second)
-	s.requireKept(t, 4*time.Second)
+	s.requireKept(t, promised)
 	require.NotZero(t, s.via(t, "sweep"), "what it had not sent yet")
 }

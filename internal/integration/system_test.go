@@ -46,17 +46,15 @@ func connect(t testing.TB, s *shop, brokerURL string) *system {
 		DrainTimeout: 8 * time.Second,
 	}.WithDefaults()
 	sys := &system{shop: s, site: site{DatabaseURL: s.url, Rabbit: &cfg}, tally: newTally(), log: logger(t)}
-	t.Cleanup(func() { sys.deleteQueues(t) })
+	t.Cleanup(func() {
+		cfg.URL = brokerURL // past any proxy
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := rabbit.DeleteQueues(ctx, cfg); err != nil {
+			t.Logf("delete queues: %v", err)
+		}
+	})
 	return sys
-}
-
-// deleteQueues removes the broker's queues, unless the broker is gone.
-func (s *system) deleteQueues(t testing.TB) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := rabbit.DeleteQueues(ctx, *s.site.Rabbit); err != nil {
-		t.Logf("delete queues: %v", err)
-	}
 }
 
 // service is a relay or a worker that runs in this process.

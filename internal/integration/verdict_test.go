@@ -25,6 +25,10 @@ func (v verdict) String() string {
 		v.Placed, v.Paid, v.Closed, v.Lost, v.Early, v.Double, v.P50, v.P99, v.Max)
 }
 
+// promised is how late a close may be whatever the broker does: 4 s, and half as
+// much again for a machine that is busy with other tests.
+const promised = 6 * time.Second
+
 // latest is the greatest lateness.
 func (v verdict) latest() time.Duration { return time.Duration(v.Max * float64(time.Millisecond)) }
 
@@ -47,9 +51,23 @@ func (s *shop) requireKept(t testing.TB, late time.Duration) verdict {
 	require.Zero(t, v.Lost, "lost")
 	require.Zero(t, v.Early, "early")
 	require.Zero(t, v.Double, "double")
-	require.LessOrEqual(t, v.latest(), late, "late")
+	if v.latest() > late {
+		require.Fail(t, "late", "%s late, at most %s: %s", v.latest(), late, s.laggards(t))
+	}
 	s.requireAudit(t, 0)
 	return v
+}
+
+// laggards describes how the latest closes came about.
+func (s *shop) laggards(t testing.TB) (text string) {
+	t.Helper()
+	err := s.pool.QueryRow(t.Context(), `
+		SELECT string_agg(format('%s tasks of second %s via %s, sent %s times, %s attempts, %s reclaims: %s', n, second, via, sends, attempts, reclaims, last_error), '; ')
+		  FROM (SELECT count(*) AS n, round(extract(epoch FROM e.at - o.deadline), 1) AS second, h.via, h.sends, h.attempts, h.reclaims, max(h.last_error) AS last_error
+		          FROM shop.order_event e JOIN shop.orders o ON o.id = e.order_id JOIN bide.delay_task_history h ON h.biz_id = o.id::text
+		         WHERE e.status = 'CLOSED' GROUP BY 2, 3, 4, 5, 6 ORDER BY 2 DESC LIMIT 10) AS d`).Scan(&text)
+	require.NoError(t, err)
+	return text
 }
 
 // requireAudit requires that the ledger keeps its promises but for the number
