@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -171,15 +170,14 @@ func TestSeveralKeepHouseAtOnce(t *testing.T) {
 func TestDaysAreUTC(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, "timezone = 'Pacific/Kiritimati'") // UTC+14
-	f.forget(0)
+	f.forget(3)
 	require.NoError(t, f.ledger.KeepHouse(f.ctx, 30*day))
 	require.Len(t, f.partitions(), 9)
-	tx := f.begin()
-	var name string
-	require.NoError(t, pgx.BeginFunc(f.ctx, tx, func(tx pgx.Tx) error {
-		return tx.QueryRow(f.ctx, `INSERT INTO bide.delay_task_history (id, fire_at, finished_at, created_at, result, via, sends, attempts, reclaims, biz_type, biz_id)
+	for _, moment := range []string{"0", "1 day - 1 microsecond"} {
+		require.Equal(t, "bide."+f.partition(3), value[string](f, `INSERT INTO bide.delay_task_history
+			       (id, fire_at, finished_at, created_at, result, via, sends, attempts, reclaims, biz_type, biz_id)
 			SELECT 1, t, t, t, 'DONE', 'sweep', 0, 0, 0, 'a', '1'
-			  FROM (VALUES (date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')) AS v (t) RETURNING tableoid::regclass::text`).Scan(&name)
-	}))
-	require.Equal(t, "bide."+f.partition(0), name, "its first moment")
+			  FROM (VALUES ((date_trunc('day', now() AT TIME ZONE 'UTC') + interval '3 days' + $1::text::interval) AT TIME ZONE 'UTC')) AS v (t)
+			RETURNING tableoid::regclass::text`, moment))
+	}
 }
