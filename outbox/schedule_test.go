@@ -158,6 +158,27 @@ func TestScheduleInCountsFromTheDatabasesClock(t *testing.T) {
 	require.Equal(t, 26*time.Hour, delay)
 }
 
+// '00' is not '0', nor is 'a' 'A': a key is the text that was given.
+func TestKeysAreText(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	keys := []string{"0", "00", "0 ", "a", "A", "ä", "a\u0308", "'; DROP TABLE bide.delay_task; --"}
+	for _, key := range keys {
+		answer, err := f.schedule(key, f.now().Add(-time.Second), nil)
+		require.NoError(t, err)
+		require.Equal(t, outbox.Created, answer)
+	}
+	got := []string{}
+	e := f.lockDue(due())
+	for _, task := range e.Tasks {
+		got = append(got, task.BizID)
+	}
+	require.ElementsMatch(t, keys, got)
+	require.NoError(t, e.Abort(f.ctx))
+	require.Equal(t, outbox.ChangeDone, f.cancel("0"))
+	require.Equal(t, []int{0, 1}, []int{f.live("0"), f.live("00")})
+}
+
 func TestThreeColumnsAreATask(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
