@@ -78,6 +78,7 @@ func (b *batch) wait(ctx context.Context) []bide.Outcome {
 			b.outcomes[i] = bide.Outcome{Status: bide.Refused, Err: err}
 		case written:
 			b.outcomes[i] = bide.Outcome{Status: bide.Unknown, Err: err}
+		case settled:
 		}
 	}
 	return slices.Clone(b.outcomes)

@@ -32,7 +32,7 @@ func variable(t testing.TB, name string) string {
 func sharedURL(t testing.TB) string { return variable(t, "BIDE_TEST_RABBITMQ_URL") }
 
 // config is a configuration with tiers that a test can wait for.
-func config(t testing.TB, address string) rabbit.Config {
+func config(address string) rabbit.Config {
 	cfg := rabbit.Config{
 		URL:          address,
 		Ledger:       brokertest.NewLedger(),

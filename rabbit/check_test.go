@@ -18,7 +18,7 @@ import (
 // TestCheck looks at one broker in several conditions.
 func TestCheck(t *testing.T) {
 	broker := ownBroker(t)
-	cfg := broker.config(t)
+	cfg := broker.config()
 	cfg.ManagementURL = broker.management
 	p := newPublisher(t, cfg)
 	brokertest.Start(t, p)

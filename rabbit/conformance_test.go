@@ -58,7 +58,7 @@ func (l *ledgers) get(t *testing.T, id bide.LedgerID) *ledger {
 	if l.of[id] == nil {
 		address := sharedURL(t)
 		proxy := brokertest.NewProxy(t, hostOf(t, address))
-		cfg := config(t, through(t, address, proxy))
+		cfg := config(through(t, address, proxy))
 		cfg.Ledger, cfg.QueueType = id, l.queueType
 		t.Cleanup(func() { deleteQueues(t, cfg) })
 		l.of[id] = &ledger{cfg, proxy}

@@ -28,9 +28,6 @@ func (c consumer) run(ctx context.Context) {
 	var ch *amqp.Channel
 	for attempt := 0; ; attempt++ {
 		began := time.Now()
-		if ch == nil || ch.IsClosed() {
-			ch = nil
-		}
 		var err error
 		if ch, err = c.consume(ctx, ch); c.ended(ctx) {
 			return
@@ -38,13 +35,13 @@ func (c consumer) run(ctx context.Context) {
 		if time.Since(began) > mostBackoff {
 			attempt = 0
 		}
-		c.in.log.WarnContext(ctx, "consumer ended, consuming again", "queue", c.queue, "err", err)
 		if attempt > 0 {
 			c.sleep(ctx, backoff(attempt))
 		}
 		if !c.ensure(ctx) {
 			return
 		}
+		c.in.log.WarnContext(ctx, "consuming again", "queue", c.queue, "err", err)
 	}
 }
 
@@ -113,9 +110,10 @@ func (c consumer) consume(ctx context.Context, ch *amqp.Channel) (*amqp.Channel,
 	}
 }
 
-// open returns the channel to consume on, a new one if there is none.
+// open returns the channel to consume on, a new one if there is none or it was
+// closed.
 func (c consumer) open(ch *amqp.Channel) (*amqp.Channel, <-chan *amqp.Error, error) {
-	if ch == nil {
+	if ch == nil || ch.IsClosed() {
 		var err error
 		if ch, err = c.in.s.conn.Channel(); err != nil {
 			return nil, nil, err

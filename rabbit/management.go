@@ -128,13 +128,12 @@ func (m *management) disabledFlag(ctx context.Context, name string) (bool, error
 
 // get reads one resource. Its errors name the path only.
 func (m *management) get(ctx context.Context, query url.Values, into any, path ...string) error {
-	u := url.URL{Scheme: m.base.Scheme, Host: m.base.Host, RawQuery: query.Encode()}
-	resource := "/api"
-	for _, part := range path {
-		resource += "/" + url.PathEscape(part)
+	for i, part := range path {
+		path[i] = url.PathEscape(part) // a virtual host is often a slash
 	}
-	u.Path, _ = url.PathUnescape(m.base.Path + resource)
-	u.RawPath = m.base.Path + resource
+	u := m.base.JoinPath(append([]string{"api"}, path...)...)
+	u.User, u.RawQuery = nil, query.Encode()
+	resource := u.EscapedPath()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return fmt.Errorf("management %s: %w", resource, err)

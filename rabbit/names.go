@@ -2,7 +2,6 @@ package rabbit
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -38,15 +37,6 @@ func (c Config) deliveryQueue(t QueueType) string { return c.namespace() + typeL
 // configuration makes a new queue and never meets an inequivalent old one.
 func (c Config) tierQueue(ttl time.Duration) string {
 	return fmt.Sprintf("%s%s.%d", c.namespace(), typeLetter(c.QueueType), ttl.Milliseconds())
-}
-
-// typeOf reads the queue type back from the name of one of the ledger's
-// queues.
-func (c Config) typeOf(queue string) QueueType {
-	if strings.HasPrefix(queue, c.namespace()+typeLetter(Classic)+".") {
-		return Classic
-	}
-	return Quorum
 }
 
 func typeLetter(t QueueType) string { return string(t[:1]) }

@@ -24,7 +24,7 @@ func awaitState(t testing.TB, session func() bide.Session, want bide.SessionStat
 // of the alarm brings the session back by itself.
 func TestBlockedConnection(t *testing.T) {
 	broker := ownBroker(t)
-	cfg := broker.config(t)
+	cfg := broker.config()
 	cfg.ConfirmTimeout = time.Second
 	p, s := newPublisher(t, cfg), newSubscriber(t, cfg)
 	brokertest.Start(t, p)
@@ -58,7 +58,7 @@ func TestBlockedConnection(t *testing.T) {
 // within about two seconds by both sides, used or idle, and nothing hangs.
 func TestMuteBroker(t *testing.T) {
 	broker := ownBroker(t)
-	cfg := broker.config(t)
+	cfg := broker.config()
 	p, s := newPublisher(t, cfg), newSubscriber(t, cfg)
 	brokertest.Start(t, p)
 	got := consume(t, s, true)
@@ -91,7 +91,7 @@ func TestKilledBroker(t *testing.T) {
 	for _, of := range []rabbit.QueueType{rabbit.Quorum, rabbit.Classic} {
 		t.Run(string(of), func(t *testing.T) {
 			broker := ownBroker(t)
-			cfg := broker.config(t)
+			cfg := broker.config()
 			cfg.QueueType = of
 			p, s := newPublisher(t, cfg), newSubscriber(t, cfg)
 			brokertest.Start(t, p)
@@ -146,6 +146,7 @@ func publishUntilDown(t *testing.T, p *rabbit.Publisher, cfg rabbit.Config, kill
 				confirmed[batch[i].Message.TaskID] = true
 			case bide.Unknown:
 				unknown++
+			case bide.Refused:
 			}
 		}
 	}
@@ -177,7 +178,7 @@ func missingAfter(t *testing.T, got <-chan bide.Delivery, want map[int64]bool) i
 // then cost them nothing.
 func TestSilentTier(t *testing.T) {
 	broker := ownBroker(t)
-	cfg := broker.config(t)
+	cfg := broker.config()
 	cfg.ConfirmTimeout = 2 * time.Second
 	p, s := newPublisher(t, cfg), newSubscriber(t, cfg)
 	brokertest.Start(t, p)

@@ -82,7 +82,7 @@ func (b *instance) do(t testing.TB, verb string, args ...string) string {
 	return out
 }
 
-func (b *instance) config(t testing.TB) rabbit.Config { return config(t, b.url) }
+func (b *instance) config() rabbit.Config { return config(b.url) }
 
 func services(args ...string) (string, error) {
 	cmd := exec.Command(os.Getenv("BIDE_TEST_SERVICES"), args...)

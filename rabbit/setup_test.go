@@ -83,7 +83,7 @@ func TestTopologyWithOtherArguments(t *testing.T) {
 // cleanConfig is a configuration at the shared broker whose queues are removed
 // afterwards.
 func cleanConfig(t testing.TB) rabbit.Config {
-	cfg := config(t, sharedURL(t))
+	cfg := config(sharedURL(t))
 	t.Cleanup(func() { deleteQueues(t, cfg) })
 	return cfg
 }
@@ -109,31 +109,23 @@ func TestMissingPermission(t *testing.T) {
 			})
 			api(t, management, "PUT", "permissions/%2F/"+user,
 				`{"configure":"`+tt.configure+`","write":"`+tt.write+`","read":"`+tt.read+`"}`)
-			own := config(t, as(t, cfg.URL, user, secret))
+			own := config(as(t, cfg.URL, user, secret))
 			t.Cleanup(func() { own.URL = cfg.URL; deleteQueues(t, own) })
 			if !tt.failsPublisher {
 				brokertest.Start(t, newPublisher(t, own))
 				return
 			}
-			publisher, subscriber := startUpBriefly(t, own, tt.failsConsumer)
-			requireFault(t, publisher, own.Queues()[0][:len("bide.")], "may not", "rabbitmqctl set_permissions")
-			if tt.failsConsumer {
-				requireFault(t, subscriber, own.DeliveryQueue(), "may not", "rabbitmqctl set_permissions")
-			}
+			publisher := newPublisher(t, own).Run(t.Context())
+			requireFault(t, publisher, "queue bide.", "may not", "rabbitmqctl set_permissions")
 			require.NotContains(t, publisher.Error(), secret)
+			if !tt.failsConsumer {
+				consume(t, newSubscriber(t, own), true)
+				return
+			}
+			subscriber := newSubscriber(t, own).Subscribe(t.Context(), func(d bide.Delivery) { d.Ack() })
+			requireFault(t, subscriber, own.DeliveryQueue(), "may not", "rabbitmqctl set_permissions")
 		})
 	}
-}
-
-// startUpBriefly is startUp for a subscriber that may live.
-func startUpBriefly(t *testing.T, cfg rabbit.Config, subscriberFails bool) (publisher, subscriber error) {
-	t.Helper()
-	if subscriberFails {
-		return startUp(t, cfg)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	return newPublisher(t, cfg).Run(ctx), nil
 }
 
 // as returns the URL for another user.
@@ -146,7 +138,7 @@ func as(t testing.TB, address, user, password string) string {
 }
 
 func TestWrongVirtualHost(t *testing.T) {
-	cfg := config(t, sharedURL(t)+"no-such-vhost")
+	cfg := config(sharedURL(t) + "no-such-vhost")
 	publisher, subscriber := startUp(t, cfg)
 	for _, err := range []error{publisher, subscriber} {
 		requireFault(t, err, "no-such-vhost", `virtual host "no-such-vhost"`, "rabbitmqctl add_vhost no-such-vhost")
@@ -159,7 +151,7 @@ func TestWrongVirtualHost(t *testing.T) {
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	cfg := config(t, as(t, sharedURL(t), "nobody", secret))
+	cfg := config(as(t, sharedURL(t), "nobody", secret))
 	p, err := rabbit.NewPublisher(cfg, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	err = p.Run(t.Context())
@@ -185,15 +177,15 @@ func TestUnreachableBrokerIsNoFault(t *testing.T) {
 				return
 			}
 			if n++; n%2 == 1 {
-				conn.Read(make([]byte, 8)) // the protocol header
-				conn.Write(connectionStart)
-				conn.Read(make([]byte, 512)) // the credentials
+				_, _ = conn.Read(make([]byte, 8)) // the protocol header
+				_, _ = conn.Write(connectionStart)
+				_, _ = conn.Read(make([]byte, 512)) // the credentials
 			}
 			conn.Close()
 			accepted <- struct{}{}
 		}
 	}()
-	cfg := config(t, "amqp://bide:"+secret+"@"+listener.Addr().String())
+	cfg := config("amqp://bide:" + secret + "@" + listener.Addr().String())
 	ctx, cancel := context.WithCancel(t.Context())
 	p := newPublisher(t, cfg)
 	ended := make(chan error, 1)

@@ -11,16 +11,13 @@ import (
 	"github.com/bide-mq/bide"
 )
 
-// silence is how long nothing must arrive to say that nothing will.
-const silence = 300 * time.Millisecond
-
 func testAck(t *testing.T, system System) {
 	ledger := NewLedger()
 	p, in := open(t, system, ledger)
 	publish(t, p, hop{}.send(ledger, 1), hop{}.send(ledger, 2))
 	in.ids(t, 1, 2)
 	in.stop(t)
-	subscribe(t, system.Subscriber(t, ledger), true).quiet(t, silence)
+	subscribe(t, system.Subscriber(t, ledger), true).quiet(t)
 }
 
 func testRedelivery(t *testing.T, system System) {
@@ -41,7 +38,7 @@ func testRedelivery(t *testing.T, system System) {
 	a := again.next(t)
 	require.Equal(t, int64(2), a.message(t).TaskID)
 	require.Equal(t, system.Features.Redelivered, a.Redelivered)
-	again.quiet(t, silence)
+	again.quiet(t)
 }
 
 func testOddAcks(t *testing.T, system System) {
@@ -88,8 +85,8 @@ func testLedgers(t *testing.T, system System) {
 		require.Equal(t, one, in1.next(t).message(t).Ledger)
 		require.Equal(t, two, in2.next(t).message(t).Ledger)
 	}
-	in1.quiet(t, silence)
-	in2.quiet(t, silence)
+	in1.quiet(t)
+	in2.quiet(t)
 }
 
 func testBodies(t *testing.T, system System) {
@@ -106,13 +103,12 @@ func testBodies(t *testing.T, system System) {
 	for _, body := range bodies {
 		system.Inject(t, ledger, body)
 		a := in.next(t)
-		require.Equal(t, len(body), len(a.Body))
-		require.True(t, bytes.Equal(body, a.Body))
+		require.True(t, bytes.Equal(body, a.Body), "%d bytes, want %d", len(a.Body), len(body))
 		_, err := bide.ParseMessage(a.Body)
 		require.ErrorIs(t, err, bide.ErrMessage)
 	}
 	in.stop(t)
-	subscribe(t, system.Subscriber(t, ledger), true).quiet(t, silence)
+	subscribe(t, system.Subscriber(t, ledger), true).quiet(t)
 }
 
 func testDrain(t *testing.T, system System) {
@@ -140,7 +136,7 @@ func testDrain(t *testing.T, system System) {
 		a.Ack()
 	}
 	require.NoError(t, in.wait())
-	subscribe(t, system.Subscriber(t, ledger), true).quiet(t, silence)
+	subscribe(t, system.Subscriber(t, ledger), true).quiet(t)
 }
 
 func testDrainBounded(t *testing.T, system System) {

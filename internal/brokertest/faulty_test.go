@@ -95,9 +95,9 @@ func TestFaultySubscriber(t *testing.T) {
 		for body := range faults {
 			broker.Inject(ledger, []byte(body))
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.Len(t, arrived, 5)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		require.Len(t, arrived, 6)
 		n := map[string]int{}
 		for range 6 {
@@ -116,7 +116,8 @@ func TestMemoryOutages(t *testing.T) {
 		ledger := brokertest.NewLedger()
 		p := broker.Publisher(ledger)
 		ctx, cancel := context.WithCancel(t.Context())
-		go p.Run(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
 		publish := func() bide.Status {
 			return p.Publish(ctx, []bide.Send{{Level: 1, Message: bide.Message{Ledger: ledger, TaskID: 1}}})[0].Status
 		}
@@ -133,16 +134,17 @@ func TestMemoryOutages(t *testing.T) {
 		broker.Stop()
 		require.Equal(t, bide.SessionDown, p.Session().State)
 		require.Equal(t, bide.Refused, publish())
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		require.Equal(t, 1, broker.Waiting(ledger), "delays go on")
 		broker.Restart()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		require.Equal(t, bide.Confirmed, publish())
 
 		broker.Purge()
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		require.Zero(t, broker.Waiting(ledger), "delayed messages are purged, too")
 		cancel()
+		require.NoError(t, <-ended)
 	})
 }
 
@@ -156,7 +158,10 @@ func TestProxy(t *testing.T) {
 			if err != nil {
 				return
 			}
-			go func() { io.Copy(conn, conn); conn.Close() }()
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
 		}
 	}()
 	proxy := brokertest.NewProxy(t, server.Addr().String())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,25 +54,23 @@ func (a arrival) message(t *testing.T) bide.Message {
 	return m
 }
 
-// Intake is a running subscriber whose deliveries wait to be looked at.
-type Intake struct {
+// intake is a running subscriber whose deliveries wait to be looked at.
+type intake struct {
 	arrivals chan arrival
 	cancel   context.CancelFunc
 	ended    chan error
 	once     sync.Once
 	err      error
-	count    atomic.Int64
 }
 
 // subscribe runs the subscriber until t ends. With ack, each delivery is
 // acknowledged as it comes.
-func subscribe(t *testing.T, s bide.Subscriber, ack bool) *Intake {
+func subscribe(t *testing.T, s bide.Subscriber, ack bool) *intake {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	in := &Intake{arrivals: make(chan arrival, 100_000), cancel: cancel, ended: make(chan error, 1)}
+	in := &intake{arrivals: make(chan arrival, 100_000), cancel: cancel, ended: make(chan error, 1)}
 	go func() {
 		in.ended <- s.Subscribe(ctx, func(d bide.Delivery) {
-			in.count.Add(1)
 			in.arrivals <- arrival{d, time.Now()}
 			if ack {
 				d.Ack()
@@ -86,19 +83,19 @@ func subscribe(t *testing.T, s bide.Subscriber, ack bool) *Intake {
 }
 
 // stop ends the subscription and waits for it.
-func (in *Intake) stop(t *testing.T) {
+func (in *intake) stop(t *testing.T) {
 	t.Helper()
 	in.cancel()
 	require.NoError(t, in.wait())
 }
 
-func (in *Intake) wait() error {
+func (in *intake) wait() error {
 	in.once.Do(func() { in.err = <-in.ended })
 	return in.err
 }
 
 // next returns the next arrival.
-func (in *Intake) next(t *testing.T) arrival {
+func (in *intake) next(t *testing.T) arrival {
 	t.Helper()
 	select {
 	case a := <-in.arrivals:
@@ -109,29 +106,29 @@ func (in *Intake) next(t *testing.T) arrival {
 	}
 }
 
-// quiet requires that nothing arrives for d.
-func (in *Intake) quiet(t *testing.T, d time.Duration) {
+// silence is how long nothing must arrive to say that nothing will.
+const silence = 300 * time.Millisecond
+
+// quiet requires that nothing arrives.
+func (in *intake) quiet(t *testing.T) {
 	t.Helper()
 	select {
 	case a := <-in.arrivals:
 		require.FailNow(t, "unexpected delivery", "%d bytes: %.120q", len(a.Body), a.Body)
-	case <-time.After(d):
+	case <-time.After(silence):
 	}
 }
 
 // ids takes arrivals until each of the wanted task ids has come.
-func (in *Intake) ids(t *testing.T, want ...int64) map[int64]int {
+func (in *intake) ids(t *testing.T, want ...int64) {
 	t.Helper()
-	got, missing := map[int64]int{}, map[int64]bool{}
+	missing := map[int64]bool{}
 	for _, id := range want {
 		missing[id] = true
 	}
 	for len(missing) > 0 {
-		id := in.next(t).message(t).TaskID
-		got[id]++
-		delete(missing, id)
+		delete(missing, in.next(t).message(t).TaskID)
 	}
-	return got
 }
 
 // hop is one way through the broker.

@@ -161,7 +161,7 @@ func testNoSession(t *testing.T, system System) {
 }
 
 // open starts a publisher and a subscriber that acknowledges.
-func open(t *testing.T, system System, ledger bide.LedgerID) (Publisher, *Intake) {
+func open(t *testing.T, system System, ledger bide.LedgerID) (Publisher, *intake) {
 	t.Helper()
 	p := system.Publisher(t, ledger)
 	Start(t, p)

@@ -51,7 +51,7 @@ func testCut(t *testing.T, system System) {
 	last := in.next(t)
 	require.Equal(t, int64(2), last.message(t).TaskID)
 	last.Ack()
-	in.quiet(t, silence)
+	in.quiet(t)
 }
 
 func testCutsUnderLoad(t *testing.T, system System) {
