@@ -19,7 +19,7 @@ const cancelWithin = time.Second
 // task's row that the worker may hold.
 func TestCancelInsideATransactionThatHoldsTheOrder(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t)
+	s := newSystem(t, usual)
 	s.startRelay(t, relaySpec{})
 	s.startWorker(t, workerSpec{})
 	orders := s.place(t, 400, 2*time.Second, 5*time.Millisecond)

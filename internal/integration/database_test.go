@@ -13,7 +13,7 @@ func TestPostgreSQLRestartedUnderLoad(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			database := startServer(t, "postgres")
-			s := connect(t, newShopOn(t, database.url), variable(t, "BIDE_TEST_RABBITMQ_URL"))
+			s := connect(t, newShopOn(t, database.url, patient), variable(t, "BIDE_TEST_RABBITMQ_URL"))
 			s.startRelay(t, relaySpec{})
 			s.startWorker(t, workerSpec{})
 			s.startWorker(t, workerSpec{})

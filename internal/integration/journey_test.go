@@ -67,8 +67,8 @@ func TestShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
 			s.site.Rabbit.Tiers = levels.Table{5 * time.Second, 30 * time.Minute}
 			s.startRelay(t, relaySpec{})
 			s.startWorker(t, workerSpec{})
-			long := s.place(t, 200, 30*time.Minute+100*time.Millisecond, 10*time.Millisecond)
-			awaitReady(t, s.admin(t), s.tier(2), func(n int) bool { return n >= 50 })
+			long := s.place(t, 200, 30*time.Minute+100*time.Millisecond, 50*time.Millisecond)
+			awaitReady(t, s.admin(t), s.tier(2), func(n int) bool { return n >= 20 })
 			short := s.place(t, 200, 5300*time.Millisecond, 0)
 			s.await(t, 20*time.Second, len(short), "SELECT count(*) FROM shop.orders WHERE status = 'CLOSED'")
 			require.Equal(t, len(short), s.via(t, "broker"))

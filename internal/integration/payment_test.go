@@ -129,7 +129,7 @@ func TestTwoPaymentsThatWantEachOthersTaskAreNeverADeadlocksVictim(t *testing.T)
 	const rounds = 4
 	t.Run("handler locks first", func(t *testing.T) {
 		t.Parallel()
-		s := newSystem(t)
+		s := newSystem(t, usual)
 		s.startRelay(t, relaySpec{})
 		s.startWorker(t, workerSpec{})
 		for range rounds {
@@ -140,7 +140,7 @@ func TestTwoPaymentsThatWantEachOthersTaskAreNeverADeadlocksVictim(t *testing.T)
 	})
 	t.Run("handler waits for the order's row", func(t *testing.T) {
 		t.Parallel()
-		s := newSystem(t)
+		s := newSystem(t, usual)
 		s.startRelay(t, relaySpec{})
 		s.startWorker(t, workerSpec{handlers: s.handlers(t, `
 handlers:

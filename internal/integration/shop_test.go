@@ -31,16 +31,32 @@ type shop struct {
 	ledger *outbox.Ledger
 }
 
+// Settings of the shops' databases.
+const (
+	// patient lets an execution last: its limits follow from this one, and a
+	// busy machine would exceed the usual ones.
+	patient = "deadlock_timeout = '5s'"
+	// usual is the server's default, for tests of who waits for whom.
+	usual = "deadlock_timeout = '1s'"
+	// careless spares the disk that all tests share: nobody crashes that server.
+	careless = "synchronous_commit = off"
+)
+
 // newShop opens a shop on the shared server.
-func newShop(t testing.TB) *shop {
+func newShop(t testing.TB, settings ...string) *shop {
 	t.Helper()
-	return newShopOn(t, pgtest.ServerURL(t))
+	return newShopOn(t, pgtest.ServerURL(t), append([]string{patient, careless}, settings...)...)
 }
 
-// newShopOn opens a shop on another server.
-func newShopOn(t testing.TB, serverURL string) *shop {
+// newShopOn opens a shop on another server, in a database with the settings
+// given.
+func newShopOn(t testing.TB, serverURL string, settings ...string) *shop {
 	t.Helper()
 	url := pgtest.NewDatabaseOn(t, serverURL)
+	for _, setting := range settings {
+		_, err := pgtest.Pool(t, url, 1).Exec(t.Context(), "ALTER DATABASE "+pgtest.Database(t, url)+" SET "+setting)
+		require.NoError(t, err)
+	}
 	pgtest.Migrate(t, url, outbox.DefaultSchema)
 	pool := pgtest.Pool(t, url, 20)
 	_, err := pool.Exec(t.Context(), shopSQL)

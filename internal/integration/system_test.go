@@ -25,9 +25,9 @@ type system struct {
 }
 
 // newSystem makes a system on the shared servers, without any service yet.
-func newSystem(t testing.TB) *system {
+func newSystem(t testing.TB, settings ...string) *system {
 	t.Helper()
-	return connect(t, newShop(t), variable(t, "BIDE_TEST_RABBITMQ_URL"))
+	return connect(t, newShop(t, settings...), variable(t, "BIDE_TEST_RABBITMQ_URL"))
 }
 
 // withoutBroker makes a system whose engine is the sweep.
@@ -190,7 +190,7 @@ func (w *testWriter) stop() {
 // engines are the two ways in which tasks come to be executed.
 func engines() map[string]func(testing.TB) *system {
 	return map[string]func(testing.TB) *system{
-		"delivered by the broker": newSystem,
+		"delivered by the broker": func(t testing.TB) *system { return newSystem(t) },
 		"found by the sweep":      withoutBroker,
 	}
 }
