@@ -29,6 +29,8 @@ type System struct {
 	// Cut breaks the connections of the ledger's drivers, which may connect
 	// again at once.
 	Cut func(t *testing.T, ledger bide.LedgerID)
+	// Leaks are goroutines that the driver's client library leaves behind.
+	Leaks []goleak.Option
 	Features
 }
 
@@ -49,8 +51,8 @@ type Features struct {
 // Run runs the suite. It must be called from a test of its own: it checks that
 // no goroutine is left behind.
 func Run(t *testing.T, system System) {
-	leftBefore := goleak.IgnoreCurrent()
-	t.Cleanup(func() { goleak.VerifyNone(t, leftBefore) })
+	leftBefore := append(system.Leaks, goleak.IgnoreCurrent())
+	t.Cleanup(func() { goleak.VerifyNone(t, leftBefore...) })
 	for _, tt := range []struct {
 		name string
 		test func(*testing.T, System)

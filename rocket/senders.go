@@ -1,0 +1,194 @@
+package rocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	rocketmq "github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+
+	"github.com/bide-mq/bide"
+)
+
+// suspectFor is how long the session counts as down after a send that was not
+// answered, unless one is answered meanwhile.
+const suspectFor = time.Second
+
+// senders are the places for sends of one session, so many at once and no more.
+type senders struct {
+	cfg      Config
+	facts    Facts
+	s        *session
+	producer rocketmq.Producer
+	gate     gate
+
+	free    chan int       // places without a send
+	began   []atomic.Int64 // by place: when its send began, in Unix ns; 0 when free
+	suspect atomic.Int64   // until when the session is under suspicion, in Unix ns
+}
+
+func newSenders(cfg Config, facts Facts, s *session, producer rocketmq.Producer) *senders {
+	n := &senders{
+		cfg: cfg, facts: facts, s: s, producer: producer,
+		free: make(chan int, cfg.Senders), began: make([]atomic.Int64, cfg.Senders),
+	}
+	for place := range cfg.Senders {
+		n.free <- place
+	}
+	return n
+}
+
+// state adds to what the probes tell what the sends tell.
+func (n *senders) state() bide.Session {
+	if err := n.trouble(); err != nil {
+		return down(err)
+	}
+	return bide.Session{State: bide.SessionUp}
+}
+
+func (n *senders) trouble() error {
+	if err := n.s.err(); err != nil {
+		return err
+	}
+	if n.s.mute() {
+		return errMute
+	}
+	now := time.Now()
+	if now.UnixNano() < n.suspect.Load() || n.oldest(now) > muteAfter {
+		return errSlow
+	}
+	return nil
+}
+
+// oldest is the age of the send that waits longest.
+func (n *senders) oldest(now time.Time) (age time.Duration) {
+	for i := range n.began {
+		if began := n.began[i].Load(); began != 0 {
+			age = max(age, time.Duration(now.UnixNano()-began))
+		}
+	}
+	return age
+}
+
+// send brings one message on its way as soon as there is a place, and calls
+// report once, now or later.
+func (n *senders) send(ctx context.Context, send bide.Send, report func(bide.Outcome)) {
+	msg, err := n.message(send)
+	if err != nil {
+		report(refused(err))
+		return
+	}
+	select {
+	case place := <-n.free:
+		n.began[place].Store(time.Now().UnixNano())
+		if err := n.trouble(); err != nil {
+			n.release(place)
+			report(refused(err))
+			return
+		}
+		go n.sendAt(ctx, place, msg, report)
+	case <-n.s.ctx.Done():
+		report(refused(n.s.err()))
+	case <-ctx.Done():
+		report(refused(context.Cause(ctx)))
+	}
+}
+
+func (n *senders) release(place int) {
+	n.began[place].Store(0)
+	n.free <- place
+}
+
+var errUnanswered = fmt.Errorf("%w: no answer in time", bide.ErrSessionDown)
+
+// sendAt sends a message from a place, which it gives back when the library has
+// returned. That may be long after the report: it holds one lock while it
+// dials, whatever the address.
+func (n *senders) sendAt(ctx context.Context, place int, msg *primitive.Message, report func(bide.Outcome)) {
+	ctx, cancel := n.limit(ctx)
+	answered := make(chan bide.Outcome, 1)
+	go func() {
+		defer n.release(place)
+		n.gate.pass(func() bool {
+			outcome := n.sendSync(ctx, msg)
+			answered <- outcome
+			return outcome.Status != bide.Refused || !errors.Is(outcome.Err, bide.ErrSessionDown)
+		})
+	}()
+	defer cancel()
+	select {
+	case outcome := <-answered:
+		report(n.judge(outcome))
+	case <-ctx.Done():
+		report(n.judge(bide.Outcome{Err: context.Cause(ctx)}))
+	}
+}
+
+// limit bounds one send by the confirm timeout and the session.
+func (n *senders) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(n.s.ctx, func() { end(n.s.err()) })
+	ctx, cancel := context.WithTimeoutCause(ctx, n.cfg.ConfirmTimeout, errUnanswered)
+	return ctx, func() { stop(); cancel(); end(nil) }
+}
+
+// sendSync does not begin when ctx has ended: the library would give the
+// connection a deadline in the past, and close it for everyone.
+func (n *senders) sendSync(ctx context.Context, msg *primitive.Message) bide.Outcome {
+	if ctx.Err() != nil {
+		return refused(context.Cause(ctx))
+	}
+	result, err := n.producer.SendSync(ctx, msg)
+	return outcomeOf(ctx, result, err)
+}
+
+// judge draws conclusions from an outcome for the session.
+func (n *senders) judge(o bide.Outcome) bide.Outcome {
+	switch {
+	case o.Status == bide.Confirmed:
+		n.suspect.Store(0)
+	case errors.Is(o.Err, bide.ErrSessionDown):
+		n.suspect.Store(time.Now().Add(suspectFor).UnixNano())
+	case errors.Is(o.Err, bide.ErrUnroutable):
+		n.s.end(fmt.Errorf("%w: %w", bide.ErrSessionDown, o.Err))
+	}
+	return o
+}
+
+// message is what travels.
+func (n *senders) message(send bide.Send) (*primitive.Message, error) {
+	m := send.Message
+	msg := primitive.NewMessage(n.cfg.Topic(), m.Body())
+	// The library's own ids repeat: a second and a 16 bit counter.
+	msg.WithProperty(primitive.PropertyUniqueClientMessageIdKeyIndex, m.ID())
+	msg.WithKeys([]string{strconv.FormatInt(m.TaskID, 10)})
+	switch {
+	case send.Level == bide.LevelNone:
+	case send.Level == bide.LevelTimer && n.facts.Mode == Timers:
+		msg.WithDelayTimestamp(m.DeliverAt)
+	case send.Level > 0 && send.Level <= len(n.facts.table):
+		msg.WithDelayTimeLevel(n.facts.table[send.Level-1].number)
+	default:
+		return nil, fmt.Errorf("level %d: the broker has %s", send.Level, n.facts)
+	}
+	return msg, nil
+}
+
+// drain waits until every place is free, no longer than the confirm timeout.
+func (n *senders) drain() {
+	deadline := time.NewTimer(n.cfg.ConfirmTimeout)
+	defer deadline.Stop()
+	for range n.cfg.Senders {
+		select {
+		case <-n.free:
+		case <-deadline.C:
+			return
+		case <-n.s.ctx.Done():
+			return
+		}
+	}
+}
