@@ -110,9 +110,9 @@ func TestTierQueuePurged(t *testing.T) {
 	s := newSystem(t)
 	s.startRelay(t, relaySpec{})
 	s.startWorker(t, workerSpec{})
-	s.place(t, 200, 4100*time.Millisecond, 5*time.Millisecond)
-	awaitReady(t, s.admin(t), s.tier(3), func(n int) bool { return n >= 50 })
-	lost, err := rabbit.PurgeTier(t.Context(), *s.site.Rabbit, 50, 1000)
+	s.place(t, 200, 4100*time.Millisecond, 20*time.Millisecond)
+	awaitReady(t, s.admin(t), s.tier(3), func(n int) bool { return n >= 20 })
+	lost, err := rabbit.PurgeTier(t.Context(), *s.site.Rabbit, 10, 1000)
 	require.NoError(t, err)
 	require.NotZero(t, lost)
 
