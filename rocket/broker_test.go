@@ -30,11 +30,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(&suite{m}, leaks()...)
 }
 
-// leaks are what the client library leaves behind, each for a bounded time:
-// loops that sleep before they first look whether they should end (10 s, and
-// 15 minutes for the one that looks for expired messages), fetches that wait
-// for the broker (30 s) or for the end of a pause (30 s), and the connection to
-// the name server, which nothing closes (120 s).
+// leaks are what the client library leaves behind for some time: loops that
+// sleep before they first look whether they should end (10 s; 15 minutes for
+// the one that looks for expired messages; until the minute, the hour and the
+// month are over for the ones that print statistics), fetches that wait for the
+// broker or for the end of a pause (30 s), and the connection to the name
+// server, which nothing closes (120 s).
 func leaks() []goleak.Option {
 	const library = "github.com/apache/rocketmq-client-go/v2/"
 	var options []goleak.Option
@@ -45,6 +46,9 @@ func leaks() []goleak.Option {
 		"internal.(*rmqClient).Start.func1.4",
 		"consumer.(*pushConsumer).Start.func1.2",
 		"consumer.(*pushConsumer).pullMessage",
+		"consumer.(*statsItemSet).init.func4",
+		"consumer.(*statsItemSet).init.func5",
+		"consumer.(*statsItemSet).init.func6",
 		"internal/remote.(*remotingClient).receiveResponse",
 	} {
 		options = append(options, goleak.IgnoreAnyFunction(library+function))
@@ -72,7 +76,8 @@ func shared(t testing.TB, line string) installation {
 
 func (i installation) config(mode rocket.Mode) rocket.Config {
 	return rocket.Config{
-		NameServers: []string{i.nameServer}, Ledger: brokertest.NewLedger(), Mode: mode, DrainTimeout: time.Second,
+		NameServers: []string{i.nameServer}, Ledger: brokertest.NewLedger(), Mode: mode,
+		DrainTimeout: time.Second, ConfirmTimeout: 5 * time.Second,
 	}.WithDefaults()
 }
 

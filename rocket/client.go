@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
@@ -33,6 +35,31 @@ func (c Config) instance(role string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return fmt.Sprintf("bide-%s-%s-%s", role, c.Ledger.Short(), hex.EncodeToString(b[:]))
+}
+
+// closeGrace bounds the wait for clients that are being shut down.
+const closeGrace = 3 * time.Second
+
+// closing is the shutting down of clients, which may take as long as the
+// library's time-outs when a broker is gone, and which nobody needs to wait for
+// but at the end.
+type closing struct{ tasks sync.WaitGroup }
+
+func (c *closing) add(shutdown func()) { c.tasks.Go(shutdown) }
+
+// await waits until all clients are shut down, no longer than the grace.
+func (c *closing) await() {
+	closed := make(chan struct{})
+	go func() {
+		c.tasks.Wait()
+		close(closed)
+	}()
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-closed:
+	case <-timer.C:
+	}
 }
 
 // UseLogger makes the client library log through logger, and less: its errors

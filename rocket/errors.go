@@ -83,12 +83,21 @@ func refusalOf(code int, err error) bide.Outcome {
 	case remoting.TopicNotExist:
 		return bide.Outcome{Status: bide.Refused, Err: fmt.Errorf("%w: %w", bide.ErrUnroutable, err)}
 	case remoting.SystemError:
-		if strings.Contains(err.Error(), "timer message") || strings.Contains(err.Error(), "broker busy") {
+		if strings.Contains(err.Error(), "timer message") || busy(err) {
 			break
 		}
 		return bide.Outcome{Status: bide.Unknown, Err: fmt.Errorf("%w: %w", bide.ErrRefused, err)}
 	}
 	return bide.Outcome{Status: bide.Refused, Err: fmt.Errorf("%w: %w", bide.ErrRefused, err)}
+}
+
+// busy reports whether the broker turned the message away before it looked at
+// it, to protect itself: [REJECTREQUEST]system busy, [TIMEOUT_CLEAN_QUEUE]broker
+// busy and others. The code is SYSTEM_BUSY in most versions and SYSTEM_ERROR in
+// some.
+func busy(err error) bool {
+	return err != nil && (strings.HasPrefix(err.Error(), "CODE: 2,") ||
+		strings.Contains(err.Error(), "]broker busy") || strings.Contains(err.Error(), "]system busy"))
 }
 
 // neverSent reports whether the error came before a byte was written: no route,

@@ -18,6 +18,7 @@ type Publisher struct {
 	log     *slog.Logger
 	sup     *supervisor
 	current atomic.Pointer[senders]
+	closing closing // producers of ended sessions
 }
 
 var _ bide.Publisher = (*Publisher)(nil)
@@ -46,7 +47,10 @@ func (p *Publisher) Capabilities() bide.Capabilities { return p.facts.capabiliti
 // error that wraps a [*Fault] when the first session meets a fault that no
 // retry mends, and when a later one finds that the brokers' levels or timers
 // are others than those it was made for.
-func (p *Publisher) Run(ctx context.Context) error { return p.sup.run(ctx, p.serve) }
+func (p *Publisher) Run(ctx context.Context) error {
+	defer p.closing.await()
+	return p.sup.run(ctx, p.serve)
+}
 
 // Session says whether publishing makes sense now.
 func (p *Publisher) Session() bide.Session {
@@ -66,19 +70,24 @@ func (p *Publisher) serve(ctx context.Context, s *session, up func()) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = producer.Shutdown() }() // it has no error to give
 	s.watch(p.askQueue)
 	current := newSenders(p.cfg, p.facts, s, producer)
+	defer p.closing.add(func() {
+		current.drain(context.Background()) // each send ends with its session, or soon
+		_ = producer.Shutdown()             // it has no error to give
+	})
 	p.current.Store(current)
-	defer p.current.Store(nil)
 	up()
 	select {
 	case <-s.ctx.Done():
+		p.current.Store(nil)
 		return s.err()
 	case <-ctx.Done():
 	}
 	p.current.Store(nil)
-	current.drain()
+	patience, cancel := context.WithTimeout(s.ctx, p.cfg.ConfirmTimeout)
+	defer cancel()
+	current.drain(patience)
 	return nil
 }
 

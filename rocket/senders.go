@@ -18,6 +18,13 @@ import (
 // answered, unless one is answered meanwhile.
 const suspectFor = time.Second
 
+// Pauses before a message that a busy broker turned away is sent again. They
+// double.
+const (
+	leastBusyPause = 20 * time.Millisecond
+	mostBusyPause  = 200 * time.Millisecond
+)
+
 // senders are the places for sends of one session, so many at once and no more.
 type senders struct {
 	cfg      Config
@@ -29,6 +36,7 @@ type senders struct {
 	free    chan int       // places without a send
 	began   []atomic.Int64 // by place: when its send began, in Unix ns; 0 when free
 	suspect atomic.Int64   // until when the session is under suspicion, in Unix ns
+	drained int            // places that drain has taken for good
 }
 
 func newSenders(cfg Config, facts Facts, s *session, producer rocketmq.Producer) *senders {
@@ -44,12 +52,17 @@ func newSenders(cfg Config, facts Facts, s *session, producer rocketmq.Producer)
 
 // state adds to what the probes tell what the sends tell.
 func (n *senders) state() bide.Session {
-	if err := n.trouble(); err != nil {
+	err := n.trouble()
+	if err == nil && n.oldest(time.Now()) > muteAfter {
+		err = errSlow
+	}
+	if err != nil {
 		return down(err)
 	}
 	return bide.Session{State: bide.SessionUp}
 }
 
+// trouble says why nothing should be sent now.
 func (n *senders) trouble() error {
 	if err := n.s.err(); err != nil {
 		return err
@@ -57,8 +70,7 @@ func (n *senders) trouble() error {
 	if n.s.mute() {
 		return errMute
 	}
-	now := time.Now()
-	if now.UnixNano() < n.suspect.Load() || n.oldest(now) > muteAfter {
+	if time.Now().UnixNano() < n.suspect.Load() {
 		return errSlow
 	}
 	return nil
@@ -114,7 +126,7 @@ func (n *senders) sendAt(ctx context.Context, place int, msg *primitive.Message,
 	go func() {
 		defer n.release(place)
 		n.gate.pass(func() bool {
-			outcome := n.sendSync(ctx, msg)
+			outcome := n.sendSync(ctx, place, msg)
 			answered <- outcome
 			return outcome.Status != bide.Refused || !errors.Is(outcome.Err, bide.ErrSessionDown)
 		})
@@ -136,14 +148,21 @@ func (n *senders) limit(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() { stop(); cancel(); end(nil) }
 }
 
-// sendSync does not begin when ctx has ended: the library would give the
-// connection a deadline in the past, and close it for everyone.
-func (n *senders) sendSync(ctx context.Context, msg *primitive.Message) bide.Outcome {
-	if ctx.Err() != nil {
-		return refused(context.Cause(ctx))
+// sendSync sends until the broker is not too busy or ctx ends. A busy broker
+// answers, so the send counts as new each time. It does not begin when ctx has
+// ended: the library would give the connection a deadline in the past, and
+// close it for everyone.
+func (n *senders) sendSync(ctx context.Context, place int, msg *primitive.Message) bide.Outcome {
+	outcome := refused(context.Cause(ctx))
+	for pause := leastBusyPause; ctx.Err() == nil; pause = min(2*pause, mostBusyPause) {
+		n.began[place].Store(time.Now().UnixNano())
+		result, err := n.producer.SendSync(ctx, msg)
+		outcome = outcomeOf(ctx, result, err)
+		if !busy(err) || !sleep(ctx, pause) {
+			break
+		}
 	}
-	result, err := n.producer.SendSync(ctx, msg)
-	return outcomeOf(ctx, result, err)
+	return outcome
 }
 
 // judge draws conclusions from an outcome for the session.
@@ -178,16 +197,13 @@ func (n *senders) message(send bide.Send) (*primitive.Message, error) {
 	return msg, nil
 }
 
-// drain waits until every place is free, no longer than the confirm timeout.
-func (n *senders) drain() {
-	deadline := time.NewTimer(n.cfg.ConfirmTimeout)
-	defer deadline.Stop()
-	for range n.cfg.Senders {
+// drain waits until every place is free, so that nothing uses the producer any
+// more, no longer than ctx. It may be called again to go on waiting.
+func (n *senders) drain(ctx context.Context) {
+	for ; n.drained < n.cfg.Senders; n.drained++ {
 		select {
 		case <-n.free:
-		case <-deadline.C:
-			return
-		case <-n.s.ctx.Done():
+		case <-ctx.Done():
 			return
 		}
 	}

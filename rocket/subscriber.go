@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +23,6 @@ const (
 	// persistEvery is how often the broker is told what is acknowledged; the
 	// library's 5 s would repeat more after a crash.
 	persistEvery = time.Second
-	// closeGrace bounds the wait for clients that are being shut down.
-	closeGrace = 3 * time.Second
 )
 
 // Subscriber receives the messages of one ledger from RocketMQ.
@@ -34,7 +31,7 @@ type Subscriber struct {
 	log     *slog.Logger
 	sup     *supervisor
 	current atomic.Pointer[intake]
-	closing sync.WaitGroup // consumers that are being shut down
+	closing closing // consumers of ended sessions
 }
 
 var _ bide.Subscriber = (*Subscriber)(nil)
@@ -52,7 +49,7 @@ func NewSubscriber(cfg Config, logger *slog.Logger) (*Subscriber, error) {
 // Subscribe implements [bide.Subscriber]. It calls handle from many goroutines
 // at once. The error wraps a [*Fault].
 func (r *Subscriber) Subscribe(ctx context.Context, handle func(bide.Delivery)) error {
-	defer r.awaitClosed()
+	defer r.closing.await()
 	return r.sup.run(ctx, func(ctx context.Context, s *session, up func()) error {
 		return r.serve(ctx, s, handle, up)
 	})
@@ -77,7 +74,7 @@ func (r *Subscriber) serve(ctx context.Context, s *session, handle func(bide.Del
 	started := make(chan error, 1)
 	over := make(chan struct{})
 	defer close(over)
-	r.closing.Go(func() { in.run(started, over) })
+	r.closing.add(func() { in.run(started, over) })
 	if err := r.begin(ctx, in, started); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -121,21 +118,6 @@ func (r *Subscriber) begin(ctx context.Context, in *intake, started <-chan error
 		case <-ctx.Done():
 			return nil
 		}
-	}
-}
-
-// awaitClosed gives the clients of earlier sessions time to shut down.
-func (r *Subscriber) awaitClosed() {
-	closed := make(chan struct{})
-	go func() {
-		r.closing.Wait()
-		close(closed)
-	}()
-	timer := time.NewTimer(closeGrace)
-	defer timer.Stop()
-	select {
-	case <-closed:
-	case <-timer.C:
 	}
 }
 
