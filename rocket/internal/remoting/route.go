@@ -110,4 +110,10 @@ func byName(a, b Broker) int { return strings.Compare(a.Name, b.Name) }
 // bareKey is a broker id as 4.x writes it: a number where JSON wants a string.
 var bareKey = regexp.MustCompile(`([{,])(\d+):"`)
 
-func standard(body []byte) []byte { return bareKey.ReplaceAll(body, []byte(`$1"$2":"`)) }
+// standard returns JSON by the book.
+func standard(body []byte) []byte {
+	if json.Valid(body) {
+		return body
+	}
+	return bareKey.ReplaceAll(body, []byte(`$1"$2":"`))
+}
