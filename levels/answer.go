@@ -1,6 +1,9 @@
 package levels
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind is what to do with a task.
 type Kind uint8
@@ -54,8 +57,8 @@ func (p Plan) At(remaining time.Duration) Answer {
 
 // next returns the window that a task meets first, the one it is in included.
 func (p Plan) next(remaining time.Duration) (Window, bool) {
-	for i := len(p.windows) - 1; i >= 0; i-- {
-		if w := p.windows[i]; remaining >= w.From {
+	for _, w := range slices.Backward(p.windows) {
+		if remaining >= w.From {
 			return w, true
 		}
 	}

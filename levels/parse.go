@@ -11,6 +11,8 @@ import (
 
 // units of the text form, greatest first. They are the four that RocketMQ's
 // messageDelayLevel knows.
+//
+//nolint:gochecknoglobals // a table that Go cannot make constant
 var units = [...]struct {
 	symbol byte
 	length time.Duration

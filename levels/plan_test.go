@@ -147,11 +147,13 @@ func TestNewPlanRefuses(t *testing.T) {
 			"neither timers nor fixed delays: want one of the two",
 		}},
 		"timers and delays": {
-			bide.Capabilities{Delays: []time.Duration{second}, Timers: true, Horizon: time.Hour, Window: 1}, second,
+			bide.Capabilities{Delays: []time.Duration{second}, Timers: true, Horizon: time.Hour, Window: 1},
+			second,
 			[]string{"timers and 1 fixed delays: want one of the two"},
 		},
 		"negative lead": {
-			bide.Capabilities{Delays: []time.Duration{second}, Lead: -1, Window: 1}, 100 * ms,
+			bide.Capabilities{Delays: []time.Duration{second}, Lead: -1, Window: 1},
+			100 * ms,
 			[]string{"lead -1ns: want 0 or more"},
 		},
 		"held too long at a level": {
@@ -163,7 +165,8 @@ func TestNewPlanRefuses(t *testing.T) {
 			[]string{"lead 50ms and slack 1.451s: want at most 1.5s together, the longest a worker holds"},
 		},
 		"lead that overflows with slack": {
-			bide.Capabilities{Timers: true, Horizon: time.Hour, Lead: math.MaxInt64, Window: 1}, math.MaxInt64,
+			bide.Capabilities{Timers: true, Horizon: time.Hour, Lead: math.MaxInt64, Window: 1},
+			math.MaxInt64,
 			[]string{
 				"lead 2562047h47m16.854775807s and slack 2562047h47m16.854775807s: want at most 1.5s together, the longest a worker holds",
 				"horizon 1h0m0s: want at least slack (2562047h47m16.854775807s) above 1.5s, since nearer tasks go undelayed",

@@ -69,7 +69,7 @@ func migrate(ctx context.Context, url string, schema outbox.Schema, grantee stri
 	if err != nil {
 		return 0, fmt.Errorf("connect to the database: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // everything is committed by then
+	defer conn.Close(context.WithoutCancel(ctx))
 	version, err := outbox.Migrate(ctx, conn, schema)
 	if err != nil || grantee == "" {
 		return version, err

@@ -62,15 +62,15 @@ type Worker struct {
 
 func (w *Worker) validate() []error {
 	faults := append(listen(w.Listen), compact(
-		count("EXECUTIONS", w.Executions, 1, 64),
+		count("EXECUTIONS", w.Executions, 64),
 		between("BATCH_WAIT", w.BatchWait, 0, time.Second),
 		between("SWEEP_GRACE", w.SweepGrace, 250*time.Millisecond, time.Hour),
-		count("MAX_ATTEMPTS", w.MaxAttempts, 1, 1000),
+		count("MAX_ATTEMPTS", w.MaxAttempts, 1000),
 		between("RETRY_FIRST", w.RetryFirst, 100*time.Millisecond, time.Hour),
 		between("RETRY_MOST", w.RetryMost, w.RetryFirst, 24*time.Hour),
 		between("RETENTION", w.Retention, 24*time.Hour, 100*365*24*time.Hour),
-		count("RABBITMQ_CONSUMERS", w.Consumers, 1, 64),
-		count("RABBITMQ_PREFETCH", w.Prefetch, 1, 2000),
+		count("RABBITMQ_CONSUMERS", w.Consumers, 64),
+		count("RABBITMQ_PREFETCH", w.Prefetch, 2000),
 	)...)
 	if w.SweepEvery != 0 {
 		faults = append(faults, compact(between("SWEEP_INTERVAL", w.SweepEvery, 10*time.Millisecond, 10*time.Second))...)

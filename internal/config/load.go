@@ -23,8 +23,8 @@ func load(spec any) error {
 	faults := process(spec)
 	faults = append(faults, unknown()...)
 	v := reflect.ValueOf(spec).Elem()
-	for i := range v.NumField() {
-		if section, ok := v.Field(i).Addr().Interface().(validator); ok {
+	for _, field := range v.Fields() {
+		if section, ok := reflect.TypeAssert[validator](field.Addr()); ok {
 			faults = append(faults, section.validate()...)
 		}
 	}

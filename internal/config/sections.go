@@ -139,9 +139,9 @@ func between(name string, d, least, most time.Duration) error {
 	return nil
 }
 
-func count(name string, n, least, most int) error {
-	if n < least || n > most {
-		return fmt.Errorf("BIDE_%s=%d: want %d to %d", name, n, least, most)
+func count(name string, n, most int) error {
+	if n < 1 || n > most {
+		return fmt.Errorf("BIDE_%s=%d: want 1 to %d", name, n, most)
 	}
 	return nil
 }

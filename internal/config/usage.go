@@ -21,8 +21,7 @@ func variables(spec any) []variable {
 }
 
 func collect(t reflect.Type, list *[]variable) {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if name, ok := f.Tag.Lookup("envconfig"); ok {
 			*list = append(*list, variable{
 				name: name, fallback: f.Tag.Get("default"), text: f.Tag.Get("desc"),
