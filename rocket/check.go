@@ -1,3 +1,5 @@
+// Package rocket carries messages through RocketMQ: fixed delay levels on 4.x,
+// timer messages on 5.x.
 package rocket
 
 import (

@@ -106,6 +106,9 @@ func neverSent(err error) bool {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
 	}
-	return errors.Is(err, client.ErrNotRunning) || errors.Is(err, client.ErrService) ||
-		strings.HasSuffix(err.Error(), "route info not found")
+	return errors.Is(err, client.ErrNotRunning) || errors.Is(err, client.ErrService) || noRoute(err)
 }
+
+// noRoute reports whether the library does not know where the topic is. It has
+// no type for that either.
+func noRoute(err error) bool { return strings.HasSuffix(err.Error(), "route info not found") }

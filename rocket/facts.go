@@ -113,11 +113,16 @@ func decide(cfg Config, brokers []BrokerFacts) (Facts, error) {
 
 // mustAsk reports whether the configuration leaves something to be asked.
 func (c Config) mustAsk() bool {
-	if c.Mode == Levels {
+	ordinal, err := ordinalOf(c.Version)
+	switch {
+	case c.Mode == Levels:
 		return c.Table == ""
+	case err != nil:
+		return true // no version is configured
+	case ordinal < firstWithTimers:
+		return c.Mode == Auto && c.Table == ""
 	}
-	facts, err := decide(c, nil)
-	return err != nil || facts.Mode == Levels && c.Table == ""
+	return c.MaxDelay == 0
 }
 
 // noTimers says why timers cannot be used, nil when they can.

@@ -52,7 +52,6 @@ type intake struct {
 
 	mu        sync.Mutex
 	consumer  pushConsumer // nil until it is made
-	closed    bool
 	sightings map[*link]time.Time
 
 	released chan struct{} // closed when nothing can be acknowledged any more

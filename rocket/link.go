@@ -76,8 +76,18 @@ func (l *link) facts(ctx context.Context, timeout time.Duration) (BrokerFacts, e
 	return facts, nil
 }
 
-// probe puts a question to the broker until the link or ctx ends. Any answer
-// will do. verdict looks at the answer, and its error ends the probing.
+// guard waits for the end of the link, or of ctx.
+func (l *link) guard(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.conn.Done():
+		return fmt.Errorf("%w: %s: %w", bide.ErrSessionDown, l.subject(), l.conn.Err())
+	}
+}
+
+// probe puts a question to the broker until ctx ends. A refusal is as good an
+// answer as any; another error ends the probing.
 func (l *link) probe(ctx context.Context, question func(context.Context, *link) error) error {
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
@@ -85,13 +95,10 @@ func (l *link) probe(ctx context.Context, question func(context.Context, *link) 
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.conn.Done():
-			return fmt.Errorf("%w: %s: %w", bide.ErrSessionDown, l.subject(), l.conn.Err())
 		case now := <-ticker.C:
 			l.asked.Store(&now)
 		}
-		err := l.ask(ctx, question)
-		if err != nil {
+		if err := l.ask(ctx, question); err != nil {
 			return err
 		}
 		l.asked.Store(nil)

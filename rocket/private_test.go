@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/bide-mq/bide/rocket"
 )
 
 // suite removes the private brokers after the tests.
@@ -85,17 +83,4 @@ func services(args ...string) (string, error) {
 		return "", fmt.Errorf("dev/services %s: %w: %s", strings.Join(args, " "), err, errors.String())
 	}
 	return string(out), nil
-}
-
-func requireFault(t *testing.T, err error, subject, problem, remedy string) {
-	t.Helper()
-	require.Error(t, err)
-	fault := new(rocket.Fault)
-	require.ErrorAs(t, err, &fault)
-	require.Equal(t, rocket.Error, fault.Severity)
-	require.Contains(t, fault.Subject, subject)
-	require.Contains(t, fault.Problem, problem)
-	require.Contains(t, fault.Remedy, remedy)
-	require.ErrorContains(t, err, subject)
-	require.ErrorContains(t, err, remedy)
 }

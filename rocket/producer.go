@@ -1,13 +1,16 @@
 package rocket
 
 import (
+	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
+	"time"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
+
+	"github.com/bide-mq/bide"
 )
 
 // newProducer starts a producer of the client library. Retries are the relay's
@@ -53,22 +56,18 @@ func (l *selector) Select(_ *primitive.Message, queues []*primitive.MessageQueue
 	return queues[l.turn.Add(1)%uint64(len(queues))]
 }
 
-// gate lets one caller through at a time until one of them says that the way is
-// known. The library fails parallel first sends: it shows the topic's route to
-// the others before it has the brokers' addresses.
-type gate struct {
-	known atomic.Bool
-	first sync.Mutex
-}
-
-func (g *gate) pass(send func() (known bool)) {
-	if g.known.Load() {
-		send()
-		return
+// learnRoute makes the producer look up the topic's route now. Left to the first
+// sends, parallel ones fail, since the library shows the route to the others
+// before it has the brokers' addresses, and all fail while the name server is
+// away. A send that is cancelled beforehand gets as far as connecting. Should
+// the library be connected already, a probe travels, which workers acknowledge.
+func learnRoute(p rocketmq.Producer, cfg Config) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	probe := bide.Message{Ledger: cfg.Ledger, RunAt: time.UnixMicro(0), DeliverAt: time.UnixMicro(0)}
+	_, err := p.SendSync(ctx, primitive.NewMessage(cfg.Topic(), probe.Body()))
+	if err != nil && noRoute(err) {
+		return fmt.Errorf("%w: %w", bide.ErrSessionDown, err)
 	}
-	g.first.Lock()
-	defer g.first.Unlock()
-	if send() {
-		g.known.Store(true)
-	}
+	return nil
 }

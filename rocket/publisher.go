@@ -70,12 +70,25 @@ func (p *Publisher) serve(ctx context.Context, s *session, up func()) error {
 	if err != nil {
 		return err
 	}
-	s.watch(p.askQueue)
+	routed := make(chan error, 1)
 	current := newSenders(p.cfg, p.facts, s, producer)
-	defer p.closing.add(func() {
+	p.closing.add(func() {
+		routed <- learnRoute(producer, p.cfg)
+		<-s.ctx.Done()
 		current.drain(context.Background()) // each send ends with its session, or soon
 		_ = producer.Shutdown()             // it has no error to give
 	})
+	select {
+	case err := <-routed:
+		if err != nil {
+			return err
+		}
+	case <-s.ctx.Done():
+		return s.err()
+	case <-ctx.Done():
+		return nil
+	}
+	s.watch(p.askQueue)
 	p.current.Store(current)
 	up()
 	select {
@@ -127,7 +140,7 @@ func (p *Publisher) Publish(ctx context.Context, sends []bide.Send) []bide.Outco
 			continue
 		case <-ctx.Done():
 		}
-		fill(outcomes, results, len(sends)-n, ctx)
+		fill(ctx, outcomes, results, len(sends)-n)
 		break
 	}
 	return outcomes
@@ -141,7 +154,7 @@ type result struct {
 
 // fill takes the results that are there, at most n, and says of the others that
 // ctx ended first.
-func fill(outcomes []bide.Outcome, results <-chan result, n int, ctx context.Context) {
+func fill(ctx context.Context, outcomes []bide.Outcome, results <-chan result, n int) {
 	for range n {
 		select {
 		case r := <-results:

@@ -31,7 +31,6 @@ type senders struct {
 	facts    Facts
 	s        *session
 	producer rocketmq.Producer
-	gate     gate
 
 	free    chan int       // places without a send
 	began   []atomic.Int64 // by place: when its send began, in Unix ns; 0 when free
@@ -125,11 +124,7 @@ func (n *senders) sendAt(ctx context.Context, place int, msg *primitive.Message,
 	answered := make(chan bide.Outcome, 1)
 	go func() {
 		defer n.release(place)
-		n.gate.pass(func() bool {
-			outcome := n.sendSync(ctx, place, msg)
-			answered <- outcome
-			return outcome.Status != bide.Refused || !errors.Is(outcome.Err, bide.ErrSessionDown)
-		})
+		answered <- n.sendSync(ctx, place, msg)
 	}()
 	defer cancel()
 	select {

@@ -45,6 +45,7 @@ func open(ctx context.Context, cfg Config) (*session, error) {
 	}
 	s := &session{cfg: cfg, links: links, missing: missing}
 	s.ctx, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.each(func(l *link) error { return l.guard(s.ctx) })
 	if len(missing) > 0 {
 		s.tasks.Go(func() { s.seek() })
 	}
@@ -53,9 +54,14 @@ func open(ctx context.Context, cfg Config) (*session, error) {
 
 // watch probes each link with a question until the session ends.
 func (s *session) watch(question func(context.Context, *link) error) {
+	s.each(func(l *link) error { return l.probe(s.ctx, question) })
+}
+
+// each has work done for each link; an error of it ends the session.
+func (s *session) each(work func(*link) error) {
 	for _, l := range s.links {
 		s.tasks.Go(func() {
-			if err := l.probe(s.ctx, question); err != nil {
+			if err := work(l); err != nil {
 				s.end(err)
 			}
 		})

@@ -55,7 +55,7 @@ func Dial(ctx context.Context, address string, sign Credentials) (*Conn, error) 
 
 // Close ends the connection and waits for its reader.
 func (c *Conn) Close() {
-	c.end(ErrClosed)
+	_ = c.end(ErrClosed) // what it returns is what was given
 	c.reader.Wait()
 }
 
