@@ -66,6 +66,17 @@ func (in *intake) stop(t testing.TB) {
 	require.NoError(t, in.err)
 }
 
+func (in *intake) next(t testing.TB) arrival {
+	t.Helper()
+	select {
+	case a := <-in.arrivals:
+		return a
+	case <-time.After(patience):
+		require.FailNow(t, "no delivery")
+		return arrival{}
+	}
+}
+
 // all takes arrivals until each of the ids has come.
 func (in *intake) all(t testing.TB, ids []int64) {
 	t.Helper()

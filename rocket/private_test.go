@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bide-mq/bide/rocket"
 )
 
 // suite removes the private brokers after the tests.
@@ -39,7 +41,7 @@ func (i *instances) remove() {
 // own is a broker of a test's own, to be broken at will.
 type own struct {
 	installation
-	name string
+	name, data string
 }
 
 // newOwn starts a broker of the line with more settings, until t ends.
@@ -61,6 +63,8 @@ func newOwn(t testing.TB, line string, settings ...string) *own {
 			o.nameServer = value
 		case "BROKER":
 			o.broker = value
+		case "DATA":
+			o.data = value
 		}
 	}
 	return o
@@ -83,4 +87,17 @@ func services(args ...string) (string, error) {
 		return "", fmt.Errorf("dev/services %s: %w: %s", strings.Join(args, " "), err, errors.String())
 	}
 	return string(out), nil
+}
+
+func requireFault(t *testing.T, err error, subject, problem, remedy string) {
+	t.Helper()
+	require.Error(t, err)
+	fault := new(rocket.Fault)
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, rocket.Error, fault.Severity)
+	require.Contains(t, fault.Subject, subject)
+	require.Contains(t, fault.Problem, problem)
+	require.Contains(t, fault.Remedy, remedy)
+	require.ErrorContains(t, err, subject)
+	require.ErrorContains(t, err, remedy)
 }
