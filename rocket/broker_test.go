@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -111,11 +112,22 @@ func (w *testWriter) stop() {
 
 func newPublisher(t testing.TB, cfg rocket.Config) *rocket.Publisher {
 	t.Helper()
-	facts, err := rocket.Discover(t.Context(), cfg)
-	require.NoError(t, err)
-	p, err := rocket.NewPublisher(cfg, facts, logger(t))
+	p, err := rocket.NewPublisher(cfg, discover(t, cfg), logger(t))
 	require.NoError(t, err)
 	return p
+}
+
+// discover asks until a broker has registered, as services do.
+func discover(t testing.TB, cfg rocket.Config) rocket.Facts {
+	t.Helper()
+	var facts rocket.Facts
+	var err error
+	require.Eventually(t, func() bool {
+		facts, err = rocket.Discover(t.Context(), cfg)
+		return err == nil || errors.As(err, new(*rocket.Fault))
+	}, patience, 50*time.Millisecond, "nothing to discover at %s", cfg)
+	require.NoError(t, err)
+	return facts
 }
 
 func newSubscriber(t testing.TB, cfg rocket.Config) *rocket.Subscriber {

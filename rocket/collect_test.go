@@ -77,6 +77,15 @@ func (in *intake) next(t testing.TB) arrival {
 	}
 }
 
+func (in *intake) quiet(t testing.TB, d time.Duration) {
+	t.Helper()
+	select {
+	case a := <-in.arrivals:
+		require.FailNow(t, "unexpected delivery", "%.120q", a.Body)
+	case <-time.After(d):
+	}
+}
+
 // all takes arrivals until each of the ids has come.
 func (in *intake) all(t testing.TB, ids []int64) {
 	t.Helper()

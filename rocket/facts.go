@@ -145,7 +145,7 @@ func (c Config) noTimers(brokers []BrokerFacts) error {
 			return timersFault(b.subject(), fmt.Sprintf("is of the 4.x line (version ordinal %d), which delivers timer messages at once", b.Version))
 		case c.MaxDelay > 0:
 		case b.Settings == nil:
-			return b.denied("set the broker's timerMaxDelaySec as the maximum delay, or choose mode levels")
+			return b.denied("set the broker's timerMaxDelaySec as the maximum delay")
 		case b.Settings["timerWheelEnable"] != "true":
 			return timersFault(b.subject(), "has timerWheelEnable=false and refuses timer messages")
 		}
@@ -230,6 +230,6 @@ func (b BrokerFacts) subject() string { return fmt.Sprintf("broker %s at %s", b.
 func (b BrokerFacts) denied(remedy string) error {
 	return &Fault{Err: b.Denied, Finding: Finding{
 		Severity: Error, Subject: b.subject(),
-		Problem: "does not tell its configuration (request code 26)", Remedy: remedy + ", or allow the question",
+		Problem: "does not tell its configuration (request code 26)", Remedy: "check the access key and the secret key and allow the question, or " + remedy,
 	}}
 }
