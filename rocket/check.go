@@ -57,20 +57,15 @@ func (c Config) checkNameServers(ctx context.Context) []Finding {
 // and what of it loses messages.
 func (c Config) checkBrokers(ctx context.Context, links []*link) []Finding {
 	var findings []Finding
-	facts, err := c.discover(ctx, links)
+	facts, err := decide(c, factsOf(links))
 	if err != nil {
 		findings = append(findings, found(c.endpoint(), err))
 	} else {
 		findings = append(findings, Finding{Severity: Info, Subject: c.endpoint(), Problem: "delays by " + facts.String()})
 	}
 	for _, l := range links {
-		b, err := l.facts(ctx, c.DialTimeout)
-		if err != nil {
-			findings = append(findings, found(l.subject(), err))
-			continue
-		}
 		findings = append(findings, c.checkTopic(l)...)
-		findings = append(findings, b.findings(facts.Mode)...)
+		findings = append(findings, l.facts.findings(facts.Mode)...)
 		findings = append(findings, l.statistics(ctx, c)...)
 	}
 	return findings

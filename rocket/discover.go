@@ -27,22 +27,16 @@ func Discover(ctx context.Context, cfg Config) (Facts, error) {
 	if len(links) == 0 {
 		return Facts{}, errors.Join(missing...)
 	}
-	return cfg.discover(ctx, links)
+	return decide(cfg, factsOf(links))
 }
 
-// discover asks the brokers over the links.
-func (c Config) discover(ctx context.Context, links []*link) (Facts, error) {
-	if !c.mustAsk() {
-		return decide(c, nil)
-	}
-	brokers := make([]BrokerFacts, len(links))
+// factsOf returns what the brokers have said of themselves.
+func factsOf(links []*link) []BrokerFacts {
+	facts := make([]BrokerFacts, len(links))
 	for i, l := range links {
-		var err error
-		if brokers[i], err = l.facts(ctx, c.DialTimeout); err != nil {
-			return Facts{}, err
-		}
+		facts[i] = l.facts
 	}
-	return decide(c, brokers)
+	return facts
 }
 
 func closeLinks(links []*link) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ const (
 // others; what happens to a broker happens to all of them.
 type link struct {
 	broker remoting.Broker
+	facts  BrokerFacts
 	conn   *remoting.Conn
 	asked  atomic.Pointer[time.Time] // when the unanswered probe left
 }
@@ -37,10 +39,15 @@ func (l *link) subject() string {
 // connect links to each of the masters. Some may be dead: name servers list a
 // broker for two minutes after its last word.
 func (c Config) connect(ctx context.Context, masters []remoting.Broker) (links []*link, missing []error) {
-	for _, b := range masters {
-		l, err := c.link(ctx, b)
-		if err != nil {
-			missing = append(missing, err)
+	all, errs := make([]*link, len(masters)), make([]error, len(masters))
+	var dialing sync.WaitGroup
+	for i, b := range masters {
+		dialing.Go(func() { all[i], errs[i] = c.link(ctx, b) })
+	}
+	dialing.Wait()
+	for i, l := range all {
+		if errs[i] != nil {
+			missing = append(missing, errs[i])
 			continue
 		}
 		links = append(links, l)
@@ -48,6 +55,8 @@ func (c Config) connect(ctx context.Context, masters []remoting.Broker) (links [
 	return links, missing
 }
 
+// link connects to a broker and asks what it is: the socket of one that has
+// stopped still takes connections.
 func (c Config) link(ctx context.Context, b remoting.Broker) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.DialTimeout)
 	defer cancel()
@@ -57,23 +66,21 @@ func (c Config) link(ctx context.Context, b remoting.Broker) (*link, error) {
 		return nil, fmt.Errorf("%w: %s: %w", bide.ErrSessionDown, l.subject(), err)
 	}
 	l.conn = conn
+	if l.facts, err = l.ask(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %s: %w", bide.ErrSessionDown, l.subject(), err)
+	}
 	return l, nil
 }
 
-// facts asks the broker what it is.
-func (l *link) facts(ctx context.Context, timeout time.Duration) (BrokerFacts, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	facts := BrokerFacts{Name: l.broker.Name, Address: l.broker.Master}
-	var err error
-	facts.Settings, facts.Version, err = l.conn.BrokerConfig(ctx)
+// ask asks the broker what it is. A refusal is a fact, too.
+func (l *link) ask(ctx context.Context) (BrokerFacts, error) {
+	settings, version, err := l.conn.BrokerConfig(ctx)
+	facts := BrokerFacts{Name: l.broker.Name, Address: l.broker.Master, Version: version, Settings: settings}
 	if _, answered := errors.AsType[*remoting.Refusal](err); answered {
 		facts.Denied, err = err, nil
 	}
-	if err != nil {
-		return facts, fmt.Errorf("%w: %s: %w", bide.ErrSessionDown, l.subject(), err)
-	}
-	return facts, nil
+	return facts, err
 }
 
 // guard waits for the end of the link, or of ctx.
@@ -98,14 +105,14 @@ func (l *link) probe(ctx context.Context, question func(context.Context, *link) 
 		case now := <-ticker.C:
 			l.asked.Store(&now)
 		}
-		if err := l.ask(ctx, question); err != nil {
+		if err := l.put(ctx, question); err != nil {
 			return err
 		}
 		l.asked.Store(nil)
 	}
 }
 
-func (l *link) ask(ctx context.Context, question func(context.Context, *link) error) error {
+func (l *link) put(ctx context.Context, question func(context.Context, *link) error) error {
 	limited, cancel := context.WithTimeout(ctx, lostAfter)
 	defer cancel()
 	err := question(limited, l)

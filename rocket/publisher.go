@@ -63,7 +63,7 @@ func (p *Publisher) Session() bide.Session {
 
 // serve sends until the session or ctx ends.
 func (p *Publisher) serve(ctx context.Context, s *session, up func()) error {
-	if err := p.recheck(ctx, s); err != nil {
+	if err := p.recheck(s); err != nil {
 		return err
 	}
 	producer, err := newProducer(p.cfg, s)
@@ -106,10 +106,13 @@ func (p *Publisher) serve(ctx context.Context, s *session, up func()) error {
 
 // recheck compares the brokers with what they were when the plan was made. A
 // broker with another table would wait another time than the one asked for.
-func (p *Publisher) recheck(ctx context.Context, s *session) error {
-	facts, err := p.cfg.discover(ctx, s.links)
-	if err != nil {
-		return err
+func (p *Publisher) recheck(s *session) error {
+	facts := p.facts
+	if p.cfg.mustAsk() {
+		var err error
+		if facts, err = decide(p.cfg, factsOf(s.links)); err != nil {
+			return err
+		}
 	}
 	if p.facts.same(facts) {
 		return nil
