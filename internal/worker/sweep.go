@@ -17,10 +17,13 @@ const (
 	// than a message in good health needs, so that it ends when health does
 	// return.
 	hotGrace = 250 * time.Millisecond
-	// fullScanLeast and fullScanShare bound how often the whole range is
-	// scanned: at least this long after the last full scan, and so long that
-	// full scans take no more than one part in twenty of the time.
+	// A full scan follows the last one after fullScanShare times the time
+	// that one took, so that full scans take no more than one part in twenty
+	// of the time, but after fullScanLeast at the least and fullScanMost at
+	// the most: what lies behind the mark must not wait for long because a
+	// busy machine was slow once.
 	fullScanLeast = time.Second
+	fullScanMost  = 2500 * time.Millisecond
 	fullScanShare = 20
 )
 
@@ -40,7 +43,7 @@ type scan struct {
 // due again.
 func (s *scan) next(grace time.Duration, limit int) (due bide.Due, full bool) {
 	due = bide.Due{Types: s.types, Grace: grace, Limit: limit}
-	if time.Since(s.fullAt) >= max(fullScanLeast, fullScanShare*s.fullTook) {
+	if time.Since(s.fullAt) >= min(max(fullScanLeast, fullScanShare*s.fullTook), fullScanMost) {
 		return due, true
 	}
 	due.WaitingFrom, due.SentFrom = s.waitingFrom, s.sentFrom
