@@ -3,6 +3,7 @@ package rocket
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -116,7 +117,7 @@ func (s *session) absent() error {
 	}
 	for _, l := range s.links {
 		if l.mute() {
-			return errMute
+			return fmt.Errorf("%w: %s", errMute, l.subject())
 		}
 	}
 	return nil

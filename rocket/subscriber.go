@@ -14,8 +14,10 @@ import (
 
 const (
 	// assignPatience is how long a new consumer may take to be given its
-	// queues.
-	assignPatience = 5 * time.Second
+	// queues. It takes milliseconds, unless one of several brokers is mute:
+	// then the library waits 3 s for each of its heartbeats, asks any one broker
+	// who else consumes, and when that was the mute one asks again after 20 s.
+	assignPatience = 25 * time.Second
 	// unknownPatience is how long the broker may not know a consumer that it
 	// knew. It forgets one whose connection breaks at once, and the library
 	// says who it is only every 30 s.
