@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/bide-mq/bide"
+	"github.com/bide-mq/bide/internal/broker"
 	"github.com/bide-mq/bide/internal/config"
 	"github.com/bide-mq/bide/levels"
+	"github.com/bide-mq/bide/rocket"
 )
 
 type planCommand struct {
@@ -15,47 +18,73 @@ type planCommand struct {
 	JSON  bool          `help:"Print JSON."`
 }
 
-func (c *planCommand) Run(out io.Writer) error {
+func (c *planCommand) Run(ctx context.Context, out io.Writer) error {
 	cfg, err := config.LoadLevels()
 	if err != nil {
 		return fmt.Errorf("configuration:\n%w", err)
 	}
-	plan, err := planOf(cfg)
+	r, err := routesOf(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	j := plan.Describe(c.Delay, cfg.Tiers())
+	j := r.plan.Describe(c.Delay, r.nominal)
 	if c.JSON {
 		return printJSON(out, journeyJSON(cfg.Broker, j))
 	}
-	return printJourney(out, cfg, j)
+	return r.print(out, cfg.Broker, j)
 }
 
-// planOf is the relay's plan; the zero plan, in which everything is the
-// sweep's, without a broker.
-func planOf(cfg *config.Levels) (levels.Plan, error) {
-	if cfg.Broker == config.None {
-		return levels.Plan{}, nil
-	}
-	delays, err := cfg.Tiers().Less(cfg.Lead + cfg.Slack)
-	if err != nil {
-		return levels.Plan{}, fmt.Errorf("BIDE_RABBITMQ_TIERS: %w", err)
-	}
-	return levels.NewPlan(bide.Capabilities{Delays: delays, Lead: cfg.Lead, Window: 1}, cfg.Slack)
+// routes is what the relay would plan with, and the levels as people call them.
+type routes struct {
+	plan    levels.Plan
+	nominal levels.Table
 }
 
-func printJourney(out io.Writer, cfg *config.Levels, j levels.Journey) error {
+// routesOf asks RocketMQ's brokers what they can do; RabbitMQ's levels are ours
+// to choose. Without a broker everything is the sweep's.
+func routesOf(ctx context.Context, cfg *config.Levels) (routes, error) {
+	var r routes
+	caps := bide.Capabilities{Lead: cfg.DriverLead(), Window: 1}
+	switch cfg.Broker {
+	case config.None:
+		return r, nil
+	case config.RocketMQ:
+		carrier, err := config.LoadBroker()
+		if err != nil {
+			return r, fmt.Errorf("configuration:\n%w", err)
+		}
+		facts, err := rocket.Discover(ctx, broker.Rocket(*carrier, bide.LedgerID{1}))
+		if err != nil {
+			return r, err
+		}
+		caps.Delays, caps.Timers, caps.Horizon = facts.Levels(), facts.Mode == rocket.Timers, facts.Horizon
+		if r.nominal = levels.Table(caps.Delays); caps.Timers {
+			r.nominal = levels.RocketMQ()
+		}
+	default:
+		var err error
+		r.nominal = cfg.Tiers()
+		if caps.Delays, err = r.nominal.Less(caps.Lead + cfg.Slack); err != nil {
+			return r, fmt.Errorf("BIDE_RABBITMQ_TIERS: %w", err)
+		}
+	}
+	var err error
+	r.plan, err = levels.NewPlan(caps, cfg.Slack)
+	return r, err
+}
+
+func (r routes) print(out io.Writer, by string, j levels.Journey) error {
 	p := &printer{out: out}
-	p.printf("a task due in %s, by %s:\n", j.Delay, cfg.Broker)
+	p.printf("a task due in %s, by %s:\n", j.Delay, by)
 	if j.Kind == levels.Sweep {
 		p.printf("  in the ledger until it is due, then the sweep takes it\n")
-		if cfg.Broker != config.None {
+		if by != config.None {
 			p.printf("  (nearer than any level: a message could not be relied on to arrive in time)\n")
 		}
 		return p.err
 	}
 	p.printf("  ledger   %s\n", j.Wait)
-	p.printf("  broker   %s, level %s\n", j.Broker.Min, levelName(cfg, j.Level))
+	p.printf("  broker   %s, %s\n", j.Broker.Min, r.name(j.Level))
 	p.printf("  hold     up to %s in the worker's memory, to the due time\n", j.Hold.Max)
 	switch {
 	case j.Rounded.Nominal == 0:
@@ -68,11 +97,15 @@ func printJourney(out io.Writer, cfg *config.Levels, j levels.Journey) error {
 	return p.err
 }
 
-func levelName(cfg *config.Levels, level int) string {
-	if level == bide.LevelNone {
-		return "0 (undelayed)"
+func (r routes) name(level int) string {
+	switch level {
+	case bide.LevelNone:
+		return "level 0 (undelayed)"
+	case bide.LevelTimer:
+		return "a timer"
+	default:
+		return fmt.Sprintf("level %d (%s)", level, r.nominal[level-1])
 	}
-	return fmt.Sprintf("%d (%s)", level, cfg.Tiers()[level-1])
 }
 
 // printer keeps the first error of many writes.

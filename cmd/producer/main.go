@@ -61,19 +61,21 @@ func run(ctx context.Context) error {
 	} else {
 		server.Ready = service.Ready(ledger, broker.Up(publisher.Session))
 		admin.WatchSession(registry, publisher.Session)
-		if err := startRelay(ctx, loops, cfg, ledger, publisher, admin.NewRelayMetrics(registry), log); err != nil {
-			return err
-		}
+		metrics := admin.NewRelayMetrics(registry)
+		loops.Go(func() error { return publish(ctx, cfg, ledger, publisher, metrics, log) })
 	}
 	loops.Go(func() error { return server.Run(ctx) })
 	loops.Go(func() error { return admin.NewLedgerGauges(registry, ledger, log).Run(ctx) })
 	return loops.Wait()
 }
 
-// startRelay adds the relay and the session it publishes through to the loops.
-func startRelay(ctx context.Context, loops *errgroup.Group, cfg *config.Producer, ledger *outbox.Ledger,
+// publish runs the relay and the session it publishes through.
+func publish(ctx context.Context, cfg *config.Producer, ledger *outbox.Ledger,
 	publisher broker.Publisher, metrics *admin.RelayMetrics, log *slog.Logger,
 ) error {
+	if err := publisher.Open(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	plan, err := levels.NewPlan(publisher.Capabilities(), cfg.Slack)
 	if err != nil {
 		return fmt.Errorf("delay levels: %w", err)
@@ -81,6 +83,7 @@ func startRelay(ctx context.Context, loops *errgroup.Group, cfg *config.Producer
 	r := relay.New(relay.Config{
 		Ledger: ledger.ID(), Poll: cfg.PollInterval, Lease: cfg.BatchLease, Drain: cfg.ShutdownTimeout * 8 / 10,
 	}, ledger, publisher, plan, metrics, log)
+	loops, ctx := errgroup.WithContext(ctx)
 	// The session must outlive the relay's last batches.
 	session, closeSession := context.WithCancel(context.WithoutCancel(ctx))
 	loops.Go(func() error { return publisher.Run(session) })
@@ -88,5 +91,5 @@ func startRelay(ctx context.Context, loops *errgroup.Group, cfg *config.Producer
 		defer closeSession()
 		return r.Run(ctx)
 	})
-	return nil
+	return loops.Wait()
 }

@@ -12,25 +12,38 @@ import (
 	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/config"
 	"github.com/bide-mq/bide/rabbit"
+	"github.com/bide-mq/bide/rocket"
 )
 
 // Publisher is a driver's sending side with its session's supervisor.
 type Publisher interface {
 	bide.Publisher
+	// Open finds out what the broker can do, for as long as that takes. Before
+	// it has returned, only Session may be called. It returns nil, without
+	// having found out, when ctx ends.
+	Open(ctx context.Context) error
 	// Run keeps the session until ctx ends.
 	Run(ctx context.Context) error
 }
 
+// rabbitPublisher is what its configuration says, so there is nothing to ask.
+type rabbitPublisher struct{ *rabbit.Publisher }
+
+func (rabbitPublisher) Open(context.Context) error { return nil }
+
 // NewPublisher returns the configured driver, nil for none.
 func NewPublisher(cfg config.Broker, ledger bide.LedgerID, log *slog.Logger) (Publisher, error) {
-	if cfg.Broker == config.None {
+	switch cfg.Broker {
+	case config.None:
 		return nil, nil
+	case config.RocketMQ:
+		return &rocketPublisher{cfg: Rocket(cfg, ledger), log: log}, nil
 	}
 	p, err := rabbit.NewPublisher(Rabbit(cfg, ledger), log)
 	if err != nil {
 		return nil, fmt.Errorf("rabbitmq: %w", err)
 	}
-	return p, nil
+	return rabbitPublisher{p}, nil
 }
 
 // Consuming tunes a subscriber.
@@ -41,8 +54,13 @@ type Consuming struct {
 
 // NewSubscriber returns the configured driver, nil for none.
 func NewSubscriber(cfg config.Broker, ledger bide.LedgerID, tune Consuming, log *slog.Logger) (bide.Subscriber, error) {
-	if cfg.Broker == config.None {
+	switch cfg.Broker {
+	case config.None:
 		return nil, nil
+	case config.RocketMQ:
+		c := Rocket(cfg, ledger)
+		c.DrainTimeout = tune.Drain
+		return rocket.NewSubscriber(c, log)
 	}
 	c := Rabbit(cfg, ledger)
 	c.Consumers, c.Prefetch, c.DrainTimeout = tune.Channels, tune.Prefetch, tune.Drain
@@ -62,7 +80,7 @@ func Rabbit(cfg config.Broker, ledger bide.LedgerID) rabbit.Config {
 			KeyFile: cfg.RabbitKeyFile, ServerName: cfg.RabbitServerName,
 		},
 		Prefix: cfg.RabbitPrefix, Ledger: ledger, QueueType: rabbit.QueueType(cfg.RabbitQueueType),
-		Tiers: cfg.Tiers(), Lead: cfg.Lead, Slack: cfg.Slack,
+		Tiers: cfg.Tiers(), Lead: cfg.DriverLead(), Slack: cfg.Slack,
 	}
 }
 

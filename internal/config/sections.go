@@ -35,32 +35,45 @@ func (d *Database) validate() (faults []error) {
 
 // Brokers.
 const (
-	RabbitMQ = "rabbitmq"
-	None     = "none"
+	RabbitMQ     = "rabbitmq"
+	RocketMQ = "rocketmq"
+	None         = "none"
 )
 
 // Levels says which broker carries the messages and how its delays are used.
 type Levels struct {
-	Broker      string        `envconfig:"BIDE_BROKER" default:"rabbitmq" desc:"rabbitmq, or none: the consumers' sweep does everything and only PostgreSQL is needed."`
+	Broker      string        `envconfig:"BIDE_BROKER" default:"rabbitmq" desc:"rabbitmq, rocketmq, or none: the consumers' sweep does everything and only PostgreSQL is needed."`
 	Slack       time.Duration `envconfig:"BIDE_SLACK" default:"250ms" desc:"Width of the window in which a task is handed over for a delay level, a duration of 20ms to 400ms. The same for producers and consumers."`
-	Lead        time.Duration `envconfig:"BIDE_LEAD" default:"100ms" desc:"How long before its time a message should arrive, to be held until then: the broker's usual delivery lag, a duration of 0s to 480ms. Lead and slack together are at most 500ms. The same for producers and consumers."`
+	Lead        time.Duration `envconfig:"BIDE_LEAD" default:"0s" desc:"How long before its time a message should arrive, to be held until then: the broker's usual delivery lag, a duration of up to 480ms. 0s stands for 100ms with rabbitmq and 150ms with rocketmq. Lead and slack together are at most 500ms. The same for producers and consumers."`
 	RabbitTiers string        `envconfig:"BIDE_RABBITMQ_TIERS" default:"1s 10s 1m 10m 30m 2h" desc:"Delay levels, ascending; units s, m, h and d. A level that equals a common delay saves that delay the wait in the ledger."`
 
 	tiers levels.Table
+}
+
+// DriverLead is the configured lead, or else what suits the broker.
+func (l *Levels) DriverLead() time.Duration {
+	switch {
+	case l.Lead != 0:
+		return l.Lead
+	case l.Broker == RocketMQ:
+		return 150 * time.Millisecond
+	default:
+		return 100 * time.Millisecond
+	}
 }
 
 // Tiers returns the parsed delay levels.
 func (l *Levels) Tiers() levels.Table { return l.tiers }
 
 func (l *Levels) validate() (faults []error) {
-	if l.Broker != RabbitMQ && l.Broker != None {
-		faults = append(faults, fmt.Errorf("BIDE_BROKER=%q: want %s or %s", l.Broker, RabbitMQ, None))
+	if l.Broker != RabbitMQ && l.Broker != RocketMQ && l.Broker != None {
+		faults = append(faults, fmt.Errorf("BIDE_BROKER=%q: want %s, %s or %s", l.Broker, RabbitMQ, RocketMQ, None))
 	}
 	faults = append(faults, compact(
 		between("SLACK", l.Slack, 20*time.Millisecond, 400*time.Millisecond),
 		between("LEAD", l.Lead, 0, 480*time.Millisecond))...)
-	if l.Lead+l.Slack > levels.MaxLevelHold {
-		faults = append(faults, fmt.Errorf("BIDE_LEAD and BIDE_SLACK are %s together: want at most %s, the longest that messages may be held", l.Lead+l.Slack, levels.MaxLevelHold))
+	if held := l.DriverLead() + l.Slack; held > levels.MaxLevelHold {
+		faults = append(faults, fmt.Errorf("BIDE_LEAD and BIDE_SLACK are %s together: want at most %s, the longest that messages may be held", held, levels.MaxLevelHold))
 	}
 	var err error
 	if l.tiers, err = levels.ParseTable(l.RabbitTiers); err != nil {
@@ -72,6 +85,7 @@ func (l *Levels) validate() (faults []error) {
 // Broker says what carries the messages, and where it is.
 type Broker struct {
 	Levels
+	Rocket
 	RabbitURL            string `envconfig:"BIDE_RABBITMQ_URL" desc:"amqp://user:password@host:port/vhost, or amqps://. A secret: see BIDE_RABBITMQ_URL_FILE. Required for rabbitmq."`
 	RabbitURLFile        string `envconfig:"BIDE_RABBITMQ_URL_FILE" desc:"File that holds the RabbitMQ URL, instead of the variable."`
 	RabbitManagement     string `envconfig:"BIDE_RABBITMQ_MANAGEMENT_URL" desc:"http://user:password@host:15672, to check policies and queues at start and in bide doctor. A secret. Without it only what AMQP shows is checked."`
@@ -85,14 +99,18 @@ type Broker struct {
 }
 
 func (b *Broker) validate() []error {
-	faults := b.Levels.validate()
+	faults := append(b.Levels.validate(), b.Rocket.validate()...)
 	var urlErr, managementErr error
 	b.RabbitURL, urlErr = secret("RABBITMQ_URL", b.RabbitURL, b.RabbitURLFile)
 	b.RabbitManagement, managementErr = secret("RABBITMQ_MANAGEMENT_URL", b.RabbitManagement, b.RabbitManagementFile)
 	if urlErr == nil && b.Levels.Broker == RabbitMQ && b.RabbitURL == "" {
 		urlErr = errors.New("BIDE_RABBITMQ_URL is not set: want amqp://user:password@host:port/vhost, or BIDE_BROKER=none to do without a broker")
 	}
-	return append(faults, compact(urlErr, managementErr)...)
+	var serversErr error
+	if b.Levels.Broker == RocketMQ && len(b.NameServers()) == 0 {
+		serversErr = errors.New("BIDE_ROCKETMQ_NAME_SERVERS is not set: want host:port of each name server")
+	}
+	return append(faults, compact(urlErr, managementErr, serversErr)...)
 }
 
 // Service is what both services have.
