@@ -5,8 +5,10 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# The broker of the demo: rabbitmq or none.
-BROKER ?= rabbitmq
+# The broker of the demo: rabbitmq, rocketmq or none; and RocketMQ's line: 5, which
+# has timers, or 4, which has delay levels.
+BROKER   ?= rabbitmq
+ROCKETMQ ?= 5
 # What `make test` runs, and how.
 PACKAGES  ?= ./...
 TESTFLAGS ?=
@@ -26,13 +28,21 @@ build: ## build bin/producer, bin/consumer and bin/bide (static)
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
 
 .PHONY: demo
-demo: build ## run a shop against real servers and audit it (BROKER=rabbitmq|none)
+demo: build ## run a shop against real servers and audit it (BROKER=rabbitmq|rocketmq|none)
 	$(SERVICES) up postgres $(filter rabbitmq,$(BROKER))
 	eval "$$($(SERVICES) env)"
 	export BIDE_DATABASE_URL="$$BIDE_TEST_DATABASE_URL"
 	export BIDE_RABBITMQ_URL="$${BIDE_TEST_RABBITMQ_URL:-}"
 	export BIDE_RABBITMQ_MANAGEMENT_URL="$${BIDE_TEST_RABBITMQ_MANAGEMENT_URL:-}"
+ifeq ($(BROKER),rocketmq)
+	# A broker of its own: the demo deletes all that it holds.
+	trap '$(SERVICES) remove demo' EXIT
+	$(SERVICES) start rocketmq$(ROCKETMQ) demo >.dev/demo.env
+	export BIDE_ROCKETMQ_NAME_SERVERS="$$(sed -n 's/^NAMESRV=//p' .dev/demo.env)"
+	bin/bide demo --broker=rocketmq --break='$(SERVICES) kill demo && $(SERVICES) wipe demo && $(SERVICES) restart demo'
+else
 	bin/bide demo --broker=$(BROKER)
+endif
 
 .PHONY: test
 test: build compiler ## run all tests, with the race detector, on real servers

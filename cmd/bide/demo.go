@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/bide-mq/bide"
@@ -16,7 +17,8 @@ import (
 )
 
 type demoCommand struct {
-	Broker string `help:"rabbitmq or none." enum:"rabbitmq,none" default:"rabbitmq"`
+	Broker string `help:"rabbitmq, rocketmq or none." enum:"rabbitmq,rocketmq,none" default:"rabbitmq"`
+	Break  string `help:"With rocketmq: shell command that kills the broker, deletes its store and starts it again." placeholder:"COMMAND"`
 	Bin    string `help:"Directory of the executables producer and consumer; this one's by default." placeholder:"DIR"`
 	Seed   uint64 `help:"Makes the customers' behaviour repeatable." default:"1"`
 }
@@ -45,8 +47,14 @@ func (c *demoCommand) Run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 	}
-	if c.Broker == config.RabbitMQ {
+	switch c.Broker {
+	case config.RabbitMQ:
 		withRabbit(&cfg, *carrier)
+	case config.RocketMQ:
+		if c.Break == "" {
+			return fmt.Errorf("--break is missing: want a command that makes the broker lose everything; make demo BROKER=rocketmq has one")
+		}
+		withRocket(&cfg, *carrier, c.Break)
 	}
 	_, err = demo.Run(ctx, cfg, out)
 	return err
@@ -80,5 +88,26 @@ func withRabbit(cfg *demo.Config, carrier config.Broker) {
 	}
 	cfg.Clean = func(ctx context.Context, ledger bide.LedgerID) error {
 		return rabbit.DeleteQueues(ctx, broker.Rabbit(carrier, ledger))
+	}
+}
+
+// withRocket does the same for RocketMQ, whose queues cannot be purged: the
+// whole broker is broken.
+func withRocket(cfg *demo.Config, carrier config.Broker, breaking string) {
+	cfg.Environment = []string{
+		"BIDE_ROCKETMQ_NAME_SERVERS=" + carrier.RocketNameServers,
+		"BIDE_ROCKETMQ_MODE=" + carrier.RocketMode,
+		"BIDE_ROCKETMQ_ACCESS_KEY=" + carrier.RocketAccessKey,
+		"BIDE_ROCKETMQ_SECRET_KEY=" + carrier.RocketSecretKey,
+		"BIDE_ROCKETMQ_NAMESPACE=" + carrier.RocketNamespace,
+		"BIDE_ROCKETMQ_CLUSTER=" + carrier.RocketCluster,
+		"BIDE_ROCKETMQ_PREFIX=" + carrier.RocketPrefix,
+	}
+	cfg.LoseAll = func(ctx context.Context) error {
+		output, err := exec.CommandContext(ctx, "bash", "-c", breaking).CombinedOutput() //nolint:gosec // the operator's own command
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", breaking, err, output)
+		}
+		return nil
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bide-mq/bide/internal/handler"
 	"github.com/bide-mq/bide/outbox"
 	"github.com/bide-mq/bide/rabbit"
+	"github.com/bide-mq/bide/rocket"
 )
 
 type doctorCommand struct {
@@ -69,8 +70,13 @@ func (c *doctorCommand) examine(ctx context.Context) []rabbit.Finding {
 	}
 	findings = append(findings, examineLedger(ctx, ledger)...)
 	findings = append(findings, examineHandlers(ctx, c.Handlers, pool)...)
-	if carrier.Broker == config.RabbitMQ {
+	switch carrier.Broker {
+	case config.RabbitMQ:
 		findings = append(findings, rabbit.Check(ctx, broker.Rabbit(*carrier, ledger.ID()))...)
+	case config.RocketMQ:
+		for _, f := range rocket.Check(ctx, broker.Rocket(*carrier, ledger.ID())) {
+			findings = append(findings, rabbit.Finding{Severity: rabbit.Severity(f.Severity), Subject: f.Subject, Problem: f.Problem, Remedy: f.Remedy})
+		}
 	}
 	return findings
 }

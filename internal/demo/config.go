@@ -38,8 +38,11 @@ type Config struct {
 	// Purge empties one of the broker's delay queues of the ledger, one that
 	// holds at least least and at most most messages, and returns how many
 	// were lost. 0 says that no queue qualifies now; it is then asked again.
-	// Required where there is a broker.
+	// Required where there is a broker, or else LoseAll.
 	Purge func(ctx context.Context, ledger bide.LedgerID, least, most int) (int, error)
+	// LoseAll kills the broker, deletes all it holds, and starts it again. It
+	// is called once, when few tasks are left.
+	LoseAll func(ctx context.Context) error
 	// Clean removes what the services declared on the broker for the ledger.
 	// It is called after they have stopped. Optional.
 	Clean func(ctx context.Context, ledger bide.LedgerID) error
@@ -79,7 +82,7 @@ func (c Config) validate() error {
 		}
 	}
 	check(c.Migrate != nil, "migrate: missing")
-	check(c.Broker == NoBroker || c.Purge != nil, "purge: missing, and the broker is %q", c.Broker)
+	check(c.Broker == NoBroker || c.Purge != nil || c.LoseAll != nil, "purge: missing, and the broker is %q", c.Broker)
 	check(c.Orders >= 1, "orders %d: want at least 1", c.Orders)
 	check(c.Duration > 0, "duration %v: want more than 0", c.Duration)
 	check(c.MinDelay >= time.Millisecond, "least delay %v: want at least 1ms", c.MinDelay)

@@ -131,7 +131,10 @@ func (d *demo) trade(ctx context.Context, opened time.Time) error {
 		g.Go(func() error { return d.shop.serve(ctx, c, opened) })
 	}
 	g.Go(func() error { return d.crash(ctx, opened.Add(d.Duration/2)) })
-	if d.Broker != NoBroker {
+	switch {
+	case d.LoseAll != nil:
+		g.Go(func() error { return d.loseAll(ctx, opened.Add(d.Duration)) })
+	case d.Broker != NoBroker:
 		g.Go(func() error { return d.lose(ctx, opened.Add(d.Duration*3/10), opened.Add(d.Duration)) })
 	}
 	return g.Wait()

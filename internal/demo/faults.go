@@ -42,3 +42,25 @@ func (d *demo) lose(ctx context.Context, from, until time.Time) error {
 	}
 	return fmt.Errorf("purge a queue: none held between %d and %d messages", least, most)
 }
+
+// loseAll has the broker lose everything, once no more tasks are left than the
+// sweep may close.
+func (d *demo) loseAll(ctx context.Context, from time.Time) error {
+	most := max(1, d.Orders/14)
+	for at := from; sleepUntil(ctx, at); at = time.Now().Add(lookEvery) {
+		now, err := d.shop.tally(ctx)
+		if err != nil {
+			return err
+		}
+		if now.tasks > most {
+			continue
+		}
+		d.tell.say("killed the broker and deleted its store: the messages of %d tasks are lost for good", now.tasks)
+		if err := d.LoseAll(ctx); err != nil {
+			return fmt.Errorf("break the broker: %w", err)
+		}
+		d.tell.say("the broker is back, empty")
+		return nil
+	}
+	return nil
+}
