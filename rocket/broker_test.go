@@ -34,9 +34,10 @@ func TestMain(m *testing.M) {
 // leaks are what the client library leaves behind for some time: loops that
 // sleep before they first look whether they should end (10 s; 15 minutes for
 // the one that looks for expired messages; until the minute, the hour and the
-// month are over for the ones that print statistics), fetches that wait for the
-// broker or for the end of a pause (30 s), and the connection to the name
-// server, which nothing closes (120 s). One goroutine starts with the process.
+// month are over for the ones that print statistics), fetches and rebalances
+// that wait for a broker whose connection is closed (30 s, 3 s) or for the end of
+// a pause (30 s), and the connection to the name server, which nothing closes
+// (120 s). One goroutine starts with the process.
 func leaks() []goleak.Option {
 	const library = "github.com/apache/rocketmq-client-go/v2/"
 	options := []goleak.Option{goleak.IgnoreAnyFunction("github.com/patrickmn/go-cache.(*janitor).Run")}
@@ -50,6 +51,8 @@ func leaks() []goleak.Option {
 		"consumer.(*statsItemSet).init.func4",
 		"consumer.(*statsItemSet).init.func5",
 		"consumer.(*statsItemSet).init.func6",
+		"internal.(*rmqClient).RebalanceImmediately",
+		"internal.(*rmqClient).RebalanceIfNotPaused",
 		"internal/remote.(*remotingClient).receiveResponse",
 	} {
 		options = append(options, goleak.IgnoreAnyFunction(library+function))

@@ -14,6 +14,7 @@ import (
 // although the name server lists both, and the worker says that it misses one.
 // One that is killed leaves the list at once.
 func TestTwoBrokers(t *testing.T) {
+	t.Parallel()
 	a := newOwn(t, "5")
 	b := newOwn(t, "5", "namesrvAddr="+a.nameServer, "brokerName=broker-b")
 	cfg := a.config(rocket.Auto)
@@ -62,6 +63,7 @@ func sequence(first, n int64) []int64 {
 
 // TestTwoClusters: which of them is meant has to be said.
 func TestTwoClusters(t *testing.T) {
+	t.Parallel()
 	a := newOwn(t, "4")
 	newOwn(t, "4", "namesrvAddr="+a.nameServer, "brokerName=broker-b", "brokerClusterName=Other")
 	cfg := a.config(rocket.Auto)

@@ -20,6 +20,7 @@ import (
 // TestConsumersComeAndGo: three workers, of which one or two are away at any
 // time, get everything.
 func TestConsumersComeAndGo(t *testing.T) {
+	t.Parallel()
 	cfg := shared(t, "5").config(rocket.Auto)
 	p := run(t, cfg)
 	arrived := make(chan arrival, 1_000_000)
@@ -59,6 +60,7 @@ func TestConsumersComeAndGo(t *testing.T) {
 // TestHandedOver: what a worker holds when another takes over its queue comes
 // again, marked, and what comes later is not.
 func TestHandedOver(t *testing.T) {
+	t.Parallel()
 	cfg := shared(t, "5").config(rocket.Auto)
 	p := run(t, cfg)
 	first := subscribe(t, cfg, false)
@@ -86,6 +88,7 @@ func TestHandedOver(t *testing.T) {
 
 // TestPanickingHandler: the message is acknowledged, and its queue goes on.
 func TestPanickingHandler(t *testing.T) {
+	t.Parallel()
 	cfg := shared(t, "4").config(rocket.Auto)
 	p := run(t, cfg)
 	s := newSubscriber(t, cfg)
@@ -113,6 +116,7 @@ func TestPanickingHandler(t *testing.T) {
 // TestHeldMessagesDoNotStopOthers: 40 messages in every queue are held while
 // thousands pass.
 func TestHeldMessagesDoNotStopOthers(t *testing.T) {
+	t.Parallel()
 	cfg := shared(t, "5").config(rocket.Auto)
 	p, in := run(t, cfg), subscribe(t, cfg, false)
 	var held []arrival
@@ -139,6 +143,7 @@ func TestHeldMessagesDoNotStopOthers(t *testing.T) {
 // TestWhatTravels: a message can be found by the task's id in RocketMQ's
 // consoles, and has the same identity each time.
 func TestWhatTravels(t *testing.T) {
+	t.Parallel()
 	cfg := shared(t, "5").config(rocket.Auto)
 	cfg.Namespace = "shop"
 	p, in := run(t, cfg), subscribe(t, cfg, true)

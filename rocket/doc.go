@@ -65,10 +65,11 @@
 // queue when the consumer was given it counts as redelivered here, since another
 // may have had it; see handover.
 //
-// Shutdown stops fetching, waits for acknowledgements, tells the positions and
-// drops the queues before it lets the library shut down. Left to itself the
-// library waits for nothing, and closes a channel that a fetch may be writing
-// to, which kills the process (apache/rocketmq-client-go#1051).
+// Shutdown stops fetching, waits for acknowledgements, tells the positions until
+// the broker knows them, and drops the queues before it lets the library shut
+// down. Left to itself the library waits for nothing, and closes a channel that
+// a fetch may be writing to, which kills the process
+// (apache/rocketmq-client-go#1051).
 //
 // # What the client library does that nothing here can mend
 //

@@ -2,6 +2,7 @@ package rocket
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/apache/rocketmq-client-go/v2/consumer"
@@ -18,6 +19,7 @@ type handover struct {
 
 	mu    sync.Mutex
 	ends  map[place]int64 // of the queues that this consumer has, when it got them
+	seen  map[place]int64 // where the next message after the last one is
 	once  sync.Once
 	first chan struct{} // closed after the first assignment
 }
@@ -31,7 +33,7 @@ type place struct {
 func placeOf(q *primitive.MessageQueue) place { return place{q.BrokerName, q.QueueId} }
 
 func newHandover(s *session) *handover {
-	return &handover{s: s, ends: map[place]int64{}, first: make(chan struct{})}
+	return &handover{s: s, ends: map[place]int64{}, seen: map[place]int64{}, first: make(chan struct{})}
 }
 
 // allocate is the library's strategy with a look at the outcome. The library
@@ -61,6 +63,7 @@ func (h *handover) assign(mine []*primitive.MessageQueue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ends = ends
+	maps.DeleteFunc(h.seen, func(p place, _ int64) bool { _, mine := ends[p]; return !mine })
 }
 
 // end asks for a queue's end. A broker that does not answer delivers nothing
@@ -79,9 +82,34 @@ func (h *handover) end(p place) int64 {
 	return 0
 }
 
-// before reports whether the message was in its queue when that came here.
-func (h *handover) before(m *primitive.MessageExt) bool {
+// see notes a message and reports whether it was in its queue when that came
+// here.
+func (h *handover) see(m *primitive.MessageExt) (before bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return m.QueueOffset < h.ends[placeOf(m.Queue)]
+	p := placeOf(m.Queue)
+	end, mine := h.ends[p]
+	if mine {
+		h.seen[p] = max(h.seen[p], m.QueueOffset+1)
+	}
+	return m.QueueOffset < end
+}
+
+// told reports whether the brokers know that all that was seen is acknowledged.
+func (h *handover) told(ctx context.Context) bool {
+	h.mu.Lock()
+	seen := maps.Clone(h.seen)
+	h.mu.Unlock()
+	for _, l := range h.s.links {
+		for p, next := range seen {
+			if p.broker != l.broker.Name {
+				continue
+			}
+			at, err := l.conn.Position(ctx, h.s.cfg.Group(), h.s.cfg.Topic(), p.queue)
+			if err != nil || at < next {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -24,9 +24,8 @@ const (
 	// the topic.
 	maxCached    = 65_536
 	maxCachedMiB = 256
-	// linger is how long the last handler has been back before the offsets are
-	// told: the library notes what was acknowledged only afterwards.
-	linger = 200 * time.Millisecond
+	// tellPatience bounds the wait until the brokers know what was acknowledged.
+	tellPatience = time.Second
 )
 
 // pushConsumer is the client library's consumer, which exports no name for it.
@@ -136,7 +135,7 @@ func (in *intake) deliver(m *primitive.MessageExt, ack func()) {
 			ack()
 		}
 	}()
-	again := m.ReconsumeTimes > 0 || in.handover.before(m)
+	again := m.ReconsumeTimes > 0 || in.handover.see(m)
 	in.handle(bide.NewDelivery(m.Body, again, ack))
 }
 
@@ -150,12 +149,23 @@ func (in *intake) drain() {
 	timer := time.NewTimer(in.cfg.DrainTimeout)
 	defer timer.Stop()
 	select {
-	case <-in.batches.quiet(linger):
+	case <-in.batches.close():
+		in.tell()
 	case <-timer.C:
+		in.persist()
 	case <-in.s.ctx.Done():
-		return
 	}
-	in.persist()
+}
+
+// tell sees to it that the brokers know that everything is acknowledged. The
+// library notes that only after the handler has returned, tells them without
+// waiting for an answer, and then closes the connection, which may come first.
+func (in *intake) tell() {
+	ctx, cancel := context.WithTimeout(in.s.ctx, tellPatience)
+	defer cancel()
+	for in.persist(); !in.handover.told(ctx) && sleep(ctx, 10*time.Millisecond); {
+		in.persist()
+	}
 }
 
 // shutdown ends the consumer. The library's own way closes the channel that a

@@ -1,19 +1,16 @@
 package rocket
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // tally counts the batches that are with the handler.
 type tally struct {
-	mu      sync.Mutex
-	n       int
-	closed  bool
-	changed chan struct{} // closed, and made anew, at each change
+	mu     sync.Mutex
+	n      int
+	closed bool
+	empty  chan struct{} // closed when it is closed and nothing is left
 }
 
-func newTally() *tally { return &tally{changed: make(chan struct{})} }
+func newTally() *tally { return &tally{empty: make(chan struct{})} }
 
 // enter counts a batch in. After close it returns false.
 func (t *tally) enter() bool {
@@ -22,59 +19,29 @@ func (t *tally) enter() bool {
 	if t.closed {
 		return false
 	}
-	t.change(1)
+	t.n++
 	return true
 }
 
 func (t *tally) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.change(-1)
+	t.n--
+	if t.closed && t.n == 0 {
+		close(t.empty)
+	}
 }
 
-func (t *tally) change(by int) {
-	t.n += by
-	close(t.changed)
-	t.changed = make(chan struct{})
-}
-
-func (t *tally) close() {
+// close lets no batch in any more and returns a channel that is closed when all
+// have left.
+func (t *tally) close() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.closed = true
-}
-
-// quiet returns a channel that is closed when there has been no batch for d.
-// After that no batch enters.
-func (t *tally) quiet(d time.Duration) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		for !t.closeIfQuiet(d) {
+	if !t.closed {
+		t.closed = true
+		if t.n == 0 {
+			close(t.empty)
 		}
-		close(done)
-	}()
-	return done
-}
-
-// closeIfQuiet waits for the next change, or for d without one, and closes the
-// tally when there was no batch meanwhile.
-func (t *tally) closeIfQuiet(d time.Duration) bool {
-	t.mu.Lock()
-	n, changed := t.n, t.changed
-	t.mu.Unlock()
-	if n > 0 {
-		<-changed
-		return false
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-changed:
-		return false
-	case <-timer.C:
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = t.n == 0
-	return t.closed
+	return t.empty
 }

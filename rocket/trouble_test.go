@@ -19,11 +19,13 @@ const noticed = 2500 * time.Millisecond
 // TestBrokerTroubles does to a broker what happens to brokers, while a relay
 // publishes and a worker consumes.
 func TestBrokerTroubles(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, line string
 		mode       rocket.Mode
 	}{{"4 levels", "4", rocket.Levels}, {"5 timers", "5", rocket.Timers}} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			o := newOwn(t, tt.line)
 			t.Run("killed under load", func(t *testing.T) { testKilled(t, o, o.config(tt.mode)) })
 			t.Run("mute", func(t *testing.T) { testMute(t, o, o.config(tt.mode)) })
@@ -98,6 +100,7 @@ func testStoreDeleted(t *testing.T, o *own, cfg rocket.Config) {
 // TestListedAndDead: the name server goes on listing a broker that nobody can
 // reach.
 func TestListedAndDead(t *testing.T) {
+	t.Parallel()
 	proxied, broker := through(t, shared(t, "5"))
 	cfg := proxied.config(rocket.Auto)
 	p, in := run(t, cfg), subscribe(t, cfg, true)
@@ -123,6 +126,7 @@ func TestListedAndDead(t *testing.T) {
 
 // TestSilentNetwork: connections stay open and nothing comes through.
 func TestSilentNetwork(t *testing.T) {
+	t.Parallel()
 	proxied, broker := through(t, shared(t, "5"))
 	cfg := proxied.config(rocket.Auto)
 	p, in := run(t, cfg), subscribe(t, cfg, true)
@@ -139,6 +143,7 @@ func TestSilentNetwork(t *testing.T) {
 
 // TestNameServerAway: whoever has a session goes on without name servers.
 func TestNameServerAway(t *testing.T) {
+	t.Parallel()
 	i := shared(t, "5")
 	names := brokertest.NewProxy(t, i.nameServer)
 	i.nameServer = names.Addr()
@@ -166,6 +171,7 @@ func inTimer(cfg rocket.Config, id int64) bide.Send { return in(cfg, id, bide.Le
 // TestOneOfSeveralNameServers: the first of the list is dead and the second has
 // a name that has to be looked up.
 func TestOneOfSeveralNameServers(t *testing.T) {
+	t.Parallel()
 	i := shared(t, "4")
 	cfg := i.config(rocket.Auto)
 	_, port, err := net.SplitHostPort(i.nameServer)

@@ -11,6 +11,7 @@ import (
 
 // Request codes (RequestCode.java); the same in 4.x and 5.x.
 const (
+	codePosition     = 14
 	codeCreateTopic  = 17
 	codeBrokerConfig = 26
 	codeRuntimeInfo  = 28
@@ -28,6 +29,7 @@ const (
 	Unavailable     = 14
 	NoPermission    = 16
 	TopicNotExist   = 17
+	NoPosition      = 22
 	ConsumerUnknown = 206
 )
 
@@ -73,11 +75,28 @@ func (c *Conn) MaxOffset(ctx context.Context, topic string, queue int) (int64, e
 	if err != nil {
 		return 0, fmt.Errorf("ask for the end of queue %d: %w", queue, err)
 	}
-	n, err := strconv.ParseInt(response.Fields["offset"], 10, 64)
+	return number(response, "offset")
+}
+
+func number(response Frame, field string) (int64, error) {
+	n, err := strconv.ParseInt(response.Fields[field], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("end of queue %d: %w", queue, err)
+		return 0, fmt.Errorf("answer to %s: %w", field, err)
 	}
 	return n, nil
+}
+
+// Position returns the number of the first message in the queue that the group
+// has not acknowledged, as the broker has been told; 0 when it has not.
+func (c *Conn) Position(ctx context.Context, group, topic string, queue int) (int64, error) {
+	response, err := c.Call(ctx, codePosition, map[string]string{"consumerGroup": group, "topic": topic, "queueId": strconv.Itoa(queue)}, nil)
+	if IsRefusal(err, NoPosition) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask for the position in queue %d: %w", queue, err)
+	}
+	return number(response, "offset")
 }
 
 // Consumers returns the ids of the clients that consume in a group. A group
