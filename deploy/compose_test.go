@@ -17,9 +17,9 @@ import (
 	"github.com/bide-mq/bide/internal/pgtest"
 )
 
-func load(t *testing.T) *types.Project {
+func load(t *testing.T, profiles ...string) *types.Project {
 	t.Helper()
-	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithDiscardEnvFile)
+	options, err := cli.NewProjectOptions([]string{"../docker-compose.yml"}, cli.WithDiscardEnvFile, cli.WithProfiles(profiles))
 	require.NoError(t, err)
 	project, err := options.LoadProject(t.Context())
 	require.NoError(t, err)
@@ -48,9 +48,23 @@ func TestStartsInOrder(t *testing.T) {
 	}
 }
 
+// RocketMQ stands beside, for those who ask for it.
+func TestRocketMQIsAProfile(t *testing.T) {
+	t.Parallel()
+	project := load(t, "rocketmq")
+	broker := project.Services["rocketmq-broker"]
+	require.Equal(t, types.ServiceConditionHealthy, broker.DependsOn["rocketmq-namesrv"].Condition)
+	require.Contains(t, project.Services, "rabbitmq")
+	settings, err := os.ReadFile("rocketmq/broker.conf")
+	require.NoError(t, err)
+	for _, setting := range []string{"brokerIP1 = rocketmq-broker", "flushDiskType = SYNC_FLUSH", "timerEnableRetryUntilSuccess = true"} {
+		require.Contains(t, string(settings), setting)
+	}
+}
+
 func TestEveryServerHasAHealthCheck(t *testing.T) {
 	t.Parallel()
-	for name, service := range load(t).Services {
+	for name, service := range load(t, "rocketmq").Services {
 		if name == "migrate" {
 			continue // runs to its end
 		}
@@ -114,7 +128,7 @@ func TestEnvironmentIsAccepted(t *testing.T) {
 
 func TestMountedFilesExist(t *testing.T) {
 	t.Parallel()
-	for name, service := range load(t).Services {
+	for name, service := range load(t, "rocketmq").Services {
 		for _, volume := range service.Volumes {
 			if volume.Type != types.VolumeTypeBind {
 				continue

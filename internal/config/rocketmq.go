@@ -19,10 +19,10 @@ type Rocket struct {
 	RocketCluster       string        `envconfig:"BIDE_ROCKETMQ_CLUSTER" desc:"The brokers' cluster where the name servers know several."`
 	RocketPrefix        string        `envconfig:"BIDE_ROCKETMQ_PREFIX" default:"bide" desc:"Opens the names of topic and groups."`
 	RocketQueues        int           `envconfig:"BIDE_ROCKETMQ_QUEUES" default:"8" desc:"Queues of the topic on each broker when it is made, 1 to 64. More consumers than queues leaves some without work."`
-	RocketHorizon       time.Duration `envconfig:"BIDE_ROCKETMQ_HORIZON" default:"0s" desc:"Longest delay to use a timer for; longer ones wait in the ledger. 0s stands for 2h, or less where the brokers take less."`
+	RocketHorizon       time.Duration `envconfig:"BIDE_ROCKETMQ_HORIZON" default:"0s" desc:"Longest delay to use a timer for, a duration of up to 2400h; longer ones wait in the ledger. 0s stands for 2h, or less where the brokers take less."`
 	RocketVersion       string        `envconfig:"BIDE_ROCKETMQ_VERSION" desc:"The brokers' version, such as 4.9.7 or 5.3, where they may not be asked."`
 	RocketLevels        string        `envconfig:"BIDE_ROCKETMQ_LEVELS" desc:"The brokers' messageDelayLevel, where they may not be asked."`
-	RocketMaxDelay      time.Duration `envconfig:"BIDE_ROCKETMQ_MAX_DELAY" default:"0s" desc:"The longest timer the brokers take, such as 960h, where they may not be asked. 0s asks."`
+	RocketMaxDelay      time.Duration `envconfig:"BIDE_ROCKETMQ_MAX_DELAY" default:"0s" desc:"The longest timer the brokers take, a duration such as 960h, where they may not be asked. 0s asks."`
 }
 
 // NameServers lists the configured name servers.
