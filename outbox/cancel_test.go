@@ -102,7 +102,7 @@ func TestCancelOutlastsAShortHolder(t *testing.T) {
 	_, err := tx.Exec(f.ctx, "UPDATE bide.delay_task SET status = 'SENT', sends = sends + 1")
 	require.NoError(t, err)
 	// Loaded machines may take longer to commit than the cancel waits.
-	_, err = f.pool.Exec(f.ctx, "ALTER FUNCTION bide.cancel(text, text) SET lock_timeout = '20s'")
+	_, err = f.pool.Exec(f.ctx, "ALTER FUNCTION bide.cancel_as(text, text, bide.task_via) SET lock_timeout = '20s'")
 	require.NoError(t, err)
 	cancelled := start(func() (outbox.Change, error) { return f.ledger.Cancel(f.ctx, closeOrder, "1") })
 	f.awaitBlocked(1)

@@ -43,7 +43,7 @@ func TestTheViewTellsWhatBecameOfAnOrder(t *testing.T) {
 	require.NoError(t, err)
 	f.put("another", time.Hour, bide.Waiting)
 	require.Equal(t, []string{
-		"close DONE broker", "remind SKIPPED broker paid", "survey CANCELLED application", "thank WAITING",
+		"close DONE broker", "remind SKIPPED broker paid", "survey CANCELLED operator", "thank WAITING",
 	}, values[string](f, "SELECT concat_ws(' ', biz_type, state, via, last_error) FROM bide.task WHERE biz_id = '1' ORDER BY biz_type"))
 	require.Equal(t, []bool{true, true, true, false}, values[bool](f, "SELECT finished_at IS NOT NULL FROM bide.task WHERE biz_id = '1' ORDER BY biz_type"))
 }

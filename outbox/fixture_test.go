@@ -162,10 +162,12 @@ func (f *fixture) schedule(bizID string, at time.Time, payload any) (answer outb
 }
 
 // cancel is the application's call in a transaction of its own.
-func (f *fixture) cancel(bizID string) outbox.Change {
+func (f *fixture) cancel(bizID string) (change outbox.Change) {
 	f.Helper()
-	change, err := f.ledger.Cancel(f.ctx, closeOrder, bizID)
-	require.NoError(f, err)
+	require.NoError(f, pgx.BeginFunc(f.ctx, f.pool, func(tx pgx.Tx) (err error) {
+		change, err = outbox.DefaultSchema.Cancel(f.ctx, tx, closeOrder, bizID)
+		return err
+	}))
 	return change
 }
 

@@ -86,6 +86,7 @@ func TestAGrantedRoleUsesTheLedgerAndNothingMore(t *testing.T) {
 		"DROP TABLE bide.delay_task",
 		"SELECT bide.history_add_day('2040-01-01')",
 		"SELECT bide.has_fired('a', '1', now())",
+		"SELECT bide.cancel_as('a', '1', 'operator')",
 		"CREATE TABLE bide.mine ()",
 		"CREATE FUNCTION bide.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
 		"UPDATE bide.schema_version SET version = 0",
@@ -106,6 +107,7 @@ func TestAnUngrantedRoleCanDoNothing(t *testing.T) {
 		"SELECT bide.schedule('a', '1', now())",
 		"SELECT bide.schedule_in('a', '1', '1 s')",
 		"SELECT bide.cancel('close_order', '1')",
+		"SELECT bide.cancel_as('close_order', '1', 'operator')",
 		"SELECT bide.cancel_all('1')",
 		"SELECT bide.reschedule('close_order', '1', now())",
 		"SELECT bide.has_fired('a', '1', now())",
@@ -154,6 +156,7 @@ func TestAnAttackersSearchPathIsIgnored(t *testing.T) {
 		CREATE FUNCTION evil.refuse_null(text, text, text) RETURNS void LANGUAGE sql AS 'SELECT evil.hit()';
 		CREATE FUNCTION evil.schedule(text, text, timestamptz, jsonb) RETURNS text LANGUAGE sql AS 'SELECT evil.hit(); SELECT ''created''';
 		CREATE FUNCTION evil.cancel(text, text) RETURNS text LANGUAGE sql AS 'SELECT evil.hit(); SELECT ''cancelled''';
+		CREATE FUNCTION evil.cancel_as(text, text, text) RETURNS text LANGUAGE sql AS 'SELECT evil.hit(); SELECT ''cancelled''';
 		CREATE FUNCTION evil.equal(text, text) RETURNS boolean LANGUAGE sql AS 'SELECT evil.hit(); SELECT true';
 		CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.equal);
 		CREATE FUNCTION evil.later(timestamptz, timestamptz) RETURNS boolean LANGUAGE sql AS 'SELECT evil.hit(); SELECT true';

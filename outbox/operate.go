@@ -64,10 +64,11 @@ func (l *Ledger) Requeue(ctx context.Context, f Filter) (int, error) {
 	return n, nil
 }
 
-// Cancel withdraws a task on an operator's behalf; see [Schema.Cancel].
+// Cancel withdraws a task as [Schema.Cancel] does; the operator is recorded as
+// the one who did it.
 func (l *Ledger) Cancel(ctx context.Context, bizType, bizID string) (change Change, err error) {
 	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		change, err = l.schema.Cancel(ctx, tx, bizType, bizID)
+		change, err = l.schema.change(ctx, tx, "cancel", "SELECT "+string(l.schema)+".cancel_as($1, $2, 'operator')", bizType, bizID)
 		return err
 	})
 	return change, err

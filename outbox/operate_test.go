@@ -75,6 +75,31 @@ func TestRequeueIsForFailedTasks(t *testing.T) {
 	require.ElementsMatch(t, []int64{waiting, first, second}, f.found(due()))
 }
 
+// History tells an operator's cancel from the application's, also when it met
+// an execution.
+func TestAnOperatorsCancelIsRecordedAsSuch(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	cancel := func(bizID string, want outbox.Change) {
+		t.Helper()
+		change, err := f.ledger.Cancel(f.ctx, closeOrder, bizID)
+		require.NoError(t, err)
+		require.Equal(t, want, change)
+	}
+	f.put("mine", time.Hour, bide.Waiting)
+	require.Equal(t, outbox.ChangeDone, f.cancel("mine"))
+	f.put("his", time.Hour, bide.Waiting)
+	cancel("his", outbox.ChangeDone)
+	mine, his := f.put("mine, held", -time.Minute, bide.Sent), f.put("his, held", -time.Minute, bide.Sent)
+	e := f.lock(mine, his)
+	require.Equal(t, outbox.ChangeRequested, f.cancel("mine, held"))
+	cancel("his, held", outbox.ChangeRequested)
+	require.NoError(t, e.Abort(f.ctx))
+	require.Equal(t, 2, f.honour())
+	require.Equal(t, []string{"his operator", "his, held operator", "mine application", "mine, held application"},
+		values[string](f, "SELECT concat_ws(' ', biz_id, via) FROM bide.task ORDER BY biz_id"))
+}
+
 func TestMeasures(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

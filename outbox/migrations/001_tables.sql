@@ -153,6 +153,7 @@ CREATE TABLE {{.schema}}.delay_task_request (
     task_id      bigint      NOT NULL,
     requested_at timestamptz NOT NULL DEFAULT now(),
     fire_at      timestamptz,
+    via          {{.schema}}.task_via NOT NULL DEFAULT 'application',
     CONSTRAINT fire_at_is_between_the_years_1970_and_3000
         CHECK (fire_at >= '1970-01-01 00:00:00+00' AND fire_at < '3000-01-01 00:00:00+00')
 ) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
@@ -162,6 +163,7 @@ COMMENT ON COLUMN {{.schema}}.delay_task_request.id IS 'Order of the requests.';
 COMMENT ON COLUMN {{.schema}}.delay_task_request.task_id IS 'The task. Not a foreign key: that would wait for the task''s row.';
 COMMENT ON COLUMN {{.schema}}.delay_task_request.requested_at IS 'When it was asked.';
 COMMENT ON COLUMN {{.schema}}.delay_task_request.fire_at IS 'The new time; null to cancel.';
+COMMENT ON COLUMN {{.schema}}.delay_task_request.via IS 'Who asked: application or operator.';
 
 CREATE VIEW {{.schema}}.task AS
 SELECT id, biz_type, biz_id, fire_at, run_at, status::text AS state, NULL::text AS via,

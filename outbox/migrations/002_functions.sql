@@ -94,8 +94,9 @@ END $$;
 COMMENT ON FUNCTION {{.schema}}.schedule_in(text, text, interval, jsonb) IS
     'schedule at now() + delay, by this database''s clock.';
 
-CREATE FUNCTION {{.schema}}.cancel(biz_type text, biz_id text)
-RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+-- For cancel, and for the operator, who owns the schema: via says which.
+CREATE FUNCTION {{.schema}}.cancel_as(biz_type text, biz_id text, via {{.schema}}.task_via)
+RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, {{.schema}}, pg_temp
 SET plan_cache_mode = force_custom_plan
 SET lock_timeout = '100ms'
@@ -114,7 +115,7 @@ BEGIN
         )
         INSERT INTO delay_task_history (id, biz_type, biz_id, fire_at, result, via,
                sends, attempts, reclaims, payload, last_error, created_at)
-        SELECT g.id, g.biz_type, g.biz_id, g.fire_at, 'CANCELLED', 'application',
+        SELECT g.id, g.biz_type, g.biz_id, g.fire_at, 'CANCELLED', $3,
                g.sends, g.attempts, g.reclaims, g.payload, g.last_error, g.created_at
           FROM gone g;
         IF FOUND THEN
@@ -125,13 +126,22 @@ BEGIN
     END;
     SELECT t.id INTO v_id FROM delay_task t WHERE t.biz_id = $2 AND t.biz_type = $1;
     IF FOUND THEN
-        INSERT INTO delay_task_request (task_id) VALUES (v_id);
+        INSERT INTO delay_task_request (task_id, via) VALUES (v_id, $3);
         RETURN 'requested';
     END IF;
     SELECT h.result INTO v_result FROM delay_task_history h
      WHERE h.biz_id = $2 AND h.biz_type = $1 ORDER BY h.finished_at DESC LIMIT 1;
     RETURN CASE v_result WHEN 'CANCELLED' THEN 'cancelled' WHEN 'DONE' THEN 'too_late'
                          WHEN 'SKIPPED' THEN 'too_late' ELSE 'not_found' END;
+END $$;
+COMMENT ON FUNCTION {{.schema}}.cancel_as(text, text, {{.schema}}.task_via) IS 'cancel, by whom.';
+
+CREATE FUNCTION {{.schema}}.cancel(biz_type text, biz_id text)
+RETURNS text LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, {{.schema}}, pg_temp
+AS $$
+BEGIN
+    RETURN cancel_as($1, $2, 'application');
 END $$;
 COMMENT ON FUNCTION {{.schema}}.cancel(text, text) IS
     'Withdraw a task. Waits 100 ms at most. Answers cancelled; requested (in execution now: honoured if that rolls back or retries); too_late (it has fired); not_found.';
