@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"time"
 
 	client "github.com/apache/rocketmq-client-go/v2/errors"
 	"github.com/apache/rocketmq-client-go/v2/primitive"
@@ -66,4 +67,13 @@ func TestCancelledOutcome(t *testing.T) {
 	cancel(errMute)
 	got := outcomeOf(ctx, primitive.NewSendResult(), client.ErrRequestTimeout)
 	require.Equal(t, bide.Outcome{Status: bide.Unknown, Err: errMute}, got)
+}
+
+func TestUntilSilent(t *testing.T) {
+	for age, want := range map[time.Duration]time.Duration{
+		0: 0, 800 * time.Millisecond: 0, 900 * time.Millisecond: 400 * time.Millisecond, time.Second: 300 * time.Millisecond,
+		1300 * time.Millisecond: 0, 30 * time.Second: 0, 31 * time.Second: 300 * time.Millisecond, 3601 * time.Second: 300 * time.Millisecond,
+	} {
+		require.Equal(t, want, untilSilent(age), "%s", age)
+	}
 }

@@ -24,8 +24,12 @@ const (
 	// the topic.
 	maxCached    = 65_536
 	maxCachedMiB = 256
-	// tellPatience bounds the wait until the brokers know what was acknowledged.
+	// tellPatience bounds the wait until the brokers know what was acknowledged,
+	// and tellAgain is the pause between attempts.
 	tellPatience = time.Second
+	tellAgain    = 10 * time.Millisecond
+	// fetchLag is how long after its beginning a fetch may change a position.
+	fetchLag = 100 * time.Millisecond
 )
 
 // pushConsumer is the client library's consumer, which exports no name for it.
@@ -100,7 +104,7 @@ func (in *intake) start() error {
 	if err := c.Subscribe(in.cfg.Topic(), consumer.MessageSelector{}, in.consume); err != nil {
 		return fmt.Errorf("subscribe: %w", err)
 	}
-	in.consumer = c
+	in.consumer, in.started = c, time.Now()
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("start consumer: %w", err)
 	}
@@ -160,11 +164,22 @@ func (in *intake) drain() {
 // tell sees to it that the brokers know that everything is acknowledged. The
 // library notes that only after the handler has returned, tells them without
 // waiting for an answer, and then closes the connection, which may come first.
+// And a fetch that is under way tells them the position of when it began, so
+// they must know the right one at two looks.
 func (in *intake) tell() {
 	ctx, cancel := context.WithTimeout(in.s.ctx, tellPatience)
 	defer cancel()
-	for in.persist(); !in.handover.told(ctx) && sleep(ctx, 10*time.Millisecond); {
-		in.persist()
+	in.persist()
+	for looks := 0; looks < 2; looks++ {
+		pause := fetchLag
+		if !in.handover.told(ctx) {
+			in.persist()
+			looks, pause = -1, tellAgain
+		}
+		if !sleep(ctx, pause) {
+			in.log.WarnContext(ctx, "the broker may not know all that was acknowledged, which then comes again")
+			return
+		}
 	}
 }
 
@@ -176,7 +191,21 @@ func (in *intake) shutdown() {
 	_ = in.consumer.Unsubscribe(in.cfg.Topic())
 	_ = in.consumer.Unsubscribe("%RETRY%" + in.cfg.Group())
 	in.consumer.Rebalance()
+	sleep(context.Background(), untilSilent(time.Since(in.started)))
 	_ = in.consumer.Shutdown()
+}
+
+// untilSilent returns how long to wait with the shutdown of a client of this
+// age. The library tells the brokers who it is a second after its start and
+// every 30 s from then on. When that coincides with the shutdown it connects
+// again, and for two minutes the broker gives queues to a consumer that is gone.
+func untilSilent(age time.Duration) time.Duration {
+	const first, every, before, after = time.Second, 30 * time.Second, 100 * time.Millisecond, 300 * time.Millisecond
+	since := age - first + before
+	if since < 0 {
+		return 0
+	}
+	return max(0, before+after-since%every)
 }
 
 func (in *intake) seen(l *link) {
