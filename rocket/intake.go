@@ -52,9 +52,10 @@ type intake struct {
 	instance string
 	handover *handover
 	batches  *tally
+	consumer pushConsumer // set before the first assignment
+	started  time.Time    // when the consumer was
 
 	mu        sync.Mutex
-	consumer  pushConsumer // nil until it is made
 	sightings map[*link]time.Time
 
 	released chan struct{} // closed when nothing can be acknowledged any more
