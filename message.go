@@ -85,7 +85,7 @@ func (m Message) Body() []byte {
 }
 
 // ParseMessage reads what [Message.Body] wrote. Any other body is an error
-// that wraps [ErrMessage] and quotes no more than its length.
+// that wraps [ErrMessage] and quotes nothing of it.
 func ParseMessage(body []byte) (Message, error) {
 	if len(body) > MaxMessageSize {
 		return Message{}, fmt.Errorf("%w: %d bytes, at most %d", ErrMessage, len(body), MaxMessageSize)
@@ -95,13 +95,14 @@ func ParseMessage(body []byte) (Message, error) {
 		return Message{}, fmt.Errorf("%w: %d bytes without the %s header", ErrMessage, len(body), messageVersion)
 	}
 	ledger, err := ParseLedgerID(string(fields[1]))
-	if err != nil {
-		return Message{}, fmt.Errorf("%w: %w", ErrMessage, err)
+	if err != nil || ledger.String() != string(fields[1]) {
+		return Message{}, fmt.Errorf("%w: field 2 is not a UUID in lower case", ErrMessage)
 	}
 	var n [3]int64
 	for i, f := range fields[2:] {
-		if n[i], err = parseDecimal(f); err != nil {
-			return Message{}, fmt.Errorf("%w: field %d: %w", ErrMessage, i+3, err)
+		var ok bool
+		if n[i], ok = parseDecimal(f); !ok {
+			return Message{}, fmt.Errorf("%w: field %d is not a plain decimal number", ErrMessage, i+3)
 		}
 	}
 	return Message{
@@ -112,13 +113,7 @@ func ParseMessage(body []byte) (Message, error) {
 
 // parseDecimal reads the one canonical form of a non-negative number, so that
 // a message has exactly one body.
-func parseDecimal(f []byte) (int64, error) {
+func parseDecimal(f []byte) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(f), 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	if n < 0 || strconv.FormatInt(n, 10) != string(f) {
-		return 0, fmt.Errorf("%q is not a plain decimal number", f)
-	}
-	return n, nil
+	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == string(f)
 }
