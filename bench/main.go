@@ -16,6 +16,7 @@ type options struct {
 	bin       string
 	broker    string
 	queueType string
+	mode      string
 	rate      int
 	seconds   int
 	repeat    int
@@ -28,8 +29,9 @@ func main() { os.Exit(run()) }
 func run() int {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin", "directory of the executables producer and consumer")
-	flag.StringVar(&o.broker, "broker", "rabbitmq", "rabbitmq or none")
+	flag.StringVar(&o.broker, "broker", "rabbitmq", "rabbitmq, rocketmq or none")
 	flag.StringVar(&o.queueType, "queue-type", "quorum", "quorum or classic")
+	flag.StringVar(&o.mode, "mode", "timers", "with rocketmq: timers or levels")
 	flag.IntVar(&o.rate, "rate", 1000, "tasks per second")
 	flag.IntVar(&o.seconds, "seconds", 30, "seconds of load")
 	flag.IntVar(&o.repeat, "repeat", 3, "runs; the median and the spread are reported")
@@ -109,7 +111,24 @@ func (o options) lateness(ctx context.Context) ([]figure, error) {
 	if err := s.finished(ctx, o.rate*o.seconds); err != nil {
 		return nil, err
 	}
-	return s.report(ctx)
+	figures, err := s.report(ctx)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := o.beside(ctx)
+	return append(figures, beside...), err
+}
+
+// beside measures the broker alone, after Bide and on the same server.
+func (o options) beside(ctx context.Context) ([]figure, error) {
+	switch o.broker {
+	case "rabbitmq":
+		return o.bareRabbit(ctx)
+	case "rocketmq":
+		return o.bareRocket(ctx, o.mode == "timers")
+	default:
+		return nil, nil
+	}
 }
 
 // hold sends many messages to one consumer, due at the same later moment.

@@ -140,7 +140,7 @@ func (s *system) launch(ctx context.Context, name string) error {
 	defer log.Close() //nolint:errcheck // the child has its own
 	p.cmd = exec.Command(filepath.Join(s.o.bin, name))
 	p.cmd.Env = append(os.Environ(), "BIDE_DATABASE_URL="+s.url(), "BIDE_LISTEN="+p.listen, "BIDE_BROKER="+s.o.broker,
-		"BIDE_RABBITMQ_QUEUE_TYPE="+s.o.queueType, "BIDE_HANDLERS_FILE="+filepath.Join(s.dir, "handlers.yaml"), "BIDE_RABBITMQ_CONSUMERS=6")
+		"BIDE_RABBITMQ_QUEUE_TYPE="+s.o.queueType, "BIDE_ROCKETMQ_MODE="+s.o.mode, "BIDE_HANDLERS_FILE="+filepath.Join(s.dir, "handlers.yaml"), "BIDE_RABBITMQ_CONSUMERS=6")
 	p.cmd.Stderr = log
 	if err := p.cmd.Start(); err != nil {
 		return err
@@ -213,6 +213,6 @@ func (s *system) stop() {
 	if s.db != nil {
 		s.db.Close()
 	}
-	if os.Getenv("KEEP")=="" {_ = s.execute(context.Background(), "DROP DATABASE IF EXISTS "+s.database+" WITH (FORCE)")}
+	_ = s.execute(context.Background(), "DROP DATABASE IF EXISTS "+s.database+" WITH (FORCE)")
 	_ = os.RemoveAll(s.dir)
 }
