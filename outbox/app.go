@@ -14,43 +14,35 @@ type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Scheduled is what a schedule came to.
-type Scheduled string
+// Answer is what a call came to, in the word that the SQL function returns.
+type Answer string
 
-// The answers of Schedule and ScheduleIn.
+// The answers.
 const (
-	// Created: a new task.
-	Created Scheduled = "created"
+	// Created: there is a new task.
+	Created Answer = "created"
 	// Unchanged: a live task with this key and time exists.
-	Unchanged Scheduled = "unchanged"
+	Unchanged Answer = "unchanged"
 	// Moved: a live task with this key had another time, or had failed.
-	Moved Scheduled = "moved"
+	Moved Answer = "moved"
 	// Finished: this very key and time has been executed; nothing was added.
-	Finished Scheduled = "finished"
-)
-
-// Change is what a cancel or a reschedule reached.
-type Change string
-
-// The answers of Cancel, CancelAll and Reschedule.
-const (
-	// ChangeDone: cancelled, or moved to the new time.
-	ChangeDone Change = "done"
-	// ChangeUnneeded: the task already had this time.
-	ChangeUnneeded Change = "unchanged"
-	// ChangeRequested: a worker is executing the task now. The change takes
-	// effect if that execution rolls back or retries.
-	ChangeRequested Change = "requested"
-	// ChangeTooLate: the task has been executed.
-	ChangeTooLate Change = "too_late"
-	// ChangeNotFound: there is and was no such task.
-	ChangeNotFound Change = "not_found"
+	Finished Answer = "finished"
+	// Cancelled: the task will not be executed.
+	Cancelled Answer = "cancelled"
+	// Requested: a worker is executing the task now. The cancel or reschedule
+	// takes effect if that execution rolls back or retries.
+	Requested Answer = "requested"
+	// TooLate: the task has ended.
+	TooLate Answer = "too_late"
+	// NotFound: there is and was no such task.
+	NotFound Answer = "not_found"
 )
 
 // Schedule asks for bizType to be done for bizID at fireAt. One live task per
 // key: the last word wins. payload is marshalled to JSON; nil stands for none.
-// A fireAt in the past fires at once.
-func (s Schema) Schedule(ctx context.Context, tx pgx.Tx, bizType, bizID string, fireAt time.Time, payload any) (Scheduled, error) {
+// A fireAt in the past fires at once. It answers Created, Unchanged, Moved or
+// Finished.
+func (s Schema) Schedule(ctx context.Context, tx pgx.Tx, bizType, bizID string, fireAt time.Time, payload any) (Answer, error) {
 	if err := checkTime(fireAt); err != nil {
 		return "", fmt.Errorf("schedule %s for %s: %w", bizType, bizID, err)
 	}
@@ -68,21 +60,16 @@ func checkTime(fireAt time.Time) error {
 
 // ScheduleIn is Schedule at the transaction's start by the database's clock
 // plus delay, to the microsecond.
-func (s Schema) ScheduleIn(ctx context.Context, tx pgx.Tx, bizType, bizID string, delay time.Duration, payload any) (Scheduled, error) {
+func (s Schema) ScheduleIn(ctx context.Context, tx pgx.Tx, bizType, bizID string, delay time.Duration, payload any) (Answer, error) {
 	return s.schedule(ctx, tx, "schedule_in($1, $2, $3, $4)", bizType, bizID, delay, payload)
 }
 
-func (s Schema) schedule(ctx context.Context, tx pgx.Tx, call, bizType, bizID string, when, payload any) (Scheduled, error) {
+func (s Schema) schedule(ctx context.Context, tx pgx.Tx, function, bizType, bizID string, when, payload any) (Answer, error) {
 	data, err := marshalPayload(payload)
 	if err != nil {
 		return "", fmt.Errorf("schedule %s for %s: payload: %w", bizType, bizID, err)
 	}
-	var answer Scheduled
-	err = tx.QueryRow(ctx, "SELECT "+string(s)+"."+call, bizType, bizID, when, data).Scan(&answer)
-	if err != nil {
-		return "", fmt.Errorf("schedule %s for %s: %w", bizType, bizID, err)
-	}
-	return answer, nil
+	return s.call(ctx, tx, "schedule", function, bizType, bizID, when, data)
 }
 
 // marshalPayload returns the JSON text, nil for none.
@@ -99,51 +86,46 @@ func marshalPayload(payload any) (*string, error) {
 }
 
 // Cancel withdraws a task. It waits for another holder of the row 100 ms at
-// most.
-func (s Schema) Cancel(ctx context.Context, tx pgx.Tx, bizType, bizID string) (Change, error) {
-	return s.change(ctx, tx, "cancel", "SELECT "+string(s)+".cancel($1, $2)", bizType, bizID)
+// most, and answers Cancelled, Requested, TooLate or NotFound.
+func (s Schema) Cancel(ctx context.Context, tx pgx.Tx, bizType, bizID string) (Answer, error) {
+	return s.call(ctx, tx, "cancel", "cancel($1, $2)", bizType, bizID)
 }
 
 // Reschedule moves a live task to another time. It waits for another holder of
-// the row 100 ms at most.
-func (s Schema) Reschedule(ctx context.Context, tx pgx.Tx, bizType, bizID string, fireAt time.Time) (Change, error) {
+// the row 100 ms at most, and answers Moved, Unchanged, Requested, TooLate or
+// NotFound.
+func (s Schema) Reschedule(ctx context.Context, tx pgx.Tx, bizType, bizID string, fireAt time.Time) (Answer, error) {
 	if err := checkTime(fireAt); err != nil {
 		return "", fmt.Errorf("reschedule %s for %s: %w", bizType, bizID, err)
 	}
-	return s.change(ctx, tx, "reschedule", "SELECT "+string(s)+".reschedule($1, $2, $3)", bizType, bizID, fireAt)
+	return s.call(ctx, tx, "reschedule", "reschedule($1, $2, $3)", bizType, bizID, fireAt)
 }
 
 // CancelAll withdraws every live task of bizID and answers for each by its
 // bizType.
-func (s Schema) CancelAll(ctx context.Context, tx pgx.Tx, bizID string) (map[string]Change, error) {
+func (s Schema) CancelAll(ctx context.Context, tx pgx.Tx, bizID string) (map[string]Answer, error) {
 	rows, err := tx.Query(ctx, "SELECT biz_type, outcome FROM "+string(s)+".cancel_all($1)", bizID)
 	if err != nil {
 		return nil, fmt.Errorf("cancel all of %s: %w", bizID, err)
 	}
-	outcomes := map[string]Change{}
-	var bizType, answer string
+	answers := map[string]Answer{}
+	var bizType string
+	var answer Answer
 	_, err = pgx.ForEachRow(rows, []any{&bizType, &answer}, func() error {
-		outcomes[bizType] = changeOf(answer)
+		answers[bizType] = answer
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cancel all of %s: %w", bizID, err)
 	}
-	return outcomes, nil
+	return answers, nil
 }
 
-func (s Schema) change(ctx context.Context, tx pgx.Tx, verb, sql string, args ...any) (Change, error) {
-	var answer string
-	if err := tx.QueryRow(ctx, sql, args...).Scan(&answer); err != nil {
+// call calls one of the ledger's functions, whose first arguments are the key.
+func (s Schema) call(ctx context.Context, tx pgx.Tx, verb, function string, args ...any) (Answer, error) {
+	var answer Answer
+	if err := tx.QueryRow(ctx, "SELECT "+string(s)+"."+function, args...).Scan(&answer); err != nil {
 		return "", fmt.Errorf("%s %v for %v: %w", verb, args[0], args[1], err)
 	}
-	return changeOf(answer), nil
-}
-
-// changeOf folds the two words for success, "cancelled" and "moved".
-func changeOf(answer string) Change {
-	if answer == "cancelled" || answer == "moved" {
-		return ChangeDone
-	}
-	return Change(answer)
+	return answer, nil
 }

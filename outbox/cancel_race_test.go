@@ -43,7 +43,7 @@ func TestCancelsRaceTwoRelays(t *testing.T) {
 	for range 2 {
 		relays.Go(func() error { return f.relay(stop) })
 	}
-	answers := make([]outbox.Change, tasks)
+	answers := make([]outbox.Answer, tasks)
 	for a := range applications {
 		cancels.Go(func() (err error) {
 			for i := a; i < tasks && err == nil; i += applications {
@@ -56,15 +56,15 @@ func TestCancelsRaceTwoRelays(t *testing.T) {
 	close(stop)
 	require.NoError(t, relays.Wait())
 
-	counts := map[outbox.Change]int{}
+	counts := map[outbox.Answer]int{}
 	for _, answer := range answers {
 		counts[answer]++
 	}
 	t.Log(counts)
 	// A machine that takes more than 100 ms to commit a claim makes a cancel
 	// a request, which is honoured.
-	require.Equal(t, tasks, counts[outbox.ChangeDone]+counts[outbox.ChangeRequested], "%v", counts)
-	require.Less(t, counts[outbox.ChangeRequested], tasks/20, "%v", counts)
+	require.Equal(t, tasks, counts[outbox.Cancelled]+counts[outbox.Requested], "%v", counts)
+	require.Less(t, counts[outbox.Requested], tasks/20, "%v", counts)
 	f.honour()
 	require.Zero(t, value[int](f, "SELECT count(*) FROM bide.delay_task"))
 	require.Equal(t, tasks, value[int](f, "SELECT count(DISTINCT id) FROM bide.delay_task_history WHERE result = 'CANCELLED'"))
@@ -93,7 +93,7 @@ func TestCancelsRaceExecutions(t *testing.T) {
 			}
 		})
 	}
-	answers := make([]outbox.Change, tasks)
+	answers := make([]outbox.Answer, tasks)
 	group.Go(func() (err error) {
 		for i := tasks - 1; i >= 0 && err == nil; i-- {
 			answers[i], err = f.ledger.Cancel(f.ctx, closeOrder, fmt.Sprint(i+1))
@@ -102,17 +102,17 @@ func TestCancelsRaceExecutions(t *testing.T) {
 	})
 	require.NoError(t, group.Wait())
 	f.honour()
-	counts := map[outbox.Change]int{}
+	counts := map[outbox.Answer]int{}
 	for i, answer := range answers {
 		counts[answer]++
 		state := f.state(fmt.Sprint(i + 1))
 		switch answer {
-		case outbox.ChangeDone:
+		case outbox.Cancelled:
 			require.Equal(t, "CANCELLED", state)
-		case outbox.ChangeTooLate:
+		case outbox.TooLate:
 			require.Equal(t, "DONE", state)
 		default:
-			require.Equal(t, outbox.ChangeRequested, answer)
+			require.Equal(t, outbox.Requested, answer)
 		}
 	}
 	t.Log(counts)

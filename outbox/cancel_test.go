@@ -25,16 +25,16 @@ func TestCancelSaysWhatItReached(t *testing.T) {
 	for _, tt := range []struct {
 		task  string
 		given func(id string)
-		want  outbox.Change
+		want  outbox.Answer
 		state string
 	}{
-		{"waiting", put(bide.Waiting), outbox.ChangeDone, "CANCELLED"},
-		{"sent", put(bide.Sent), outbox.ChangeDone, "CANCELLED"},
-		{"failed", put(bide.Failed), outbox.ChangeDone, "CANCELLED"},
-		{"running", put(bide.Running), outbox.ChangeRequested, "RUNNING"},
-		{"done", executed(bide.Done), outbox.ChangeTooLate, "DONE"},
-		{"skipped", executed(bide.Skipped), outbox.ChangeTooLate, "SKIPPED"},
-		{"cancelled before", func(id string) { f.put(id, time.Hour, bide.Waiting); f.cancel(id) }, outbox.ChangeDone, "CANCELLED"},
+		{"waiting", put(bide.Waiting), outbox.Cancelled, "CANCELLED"},
+		{"sent", put(bide.Sent), outbox.Cancelled, "CANCELLED"},
+		{"failed", put(bide.Failed), outbox.Cancelled, "CANCELLED"},
+		{"running", put(bide.Running), outbox.Requested, "RUNNING"},
+		{"done", executed(bide.Done), outbox.TooLate, "DONE"},
+		{"skipped", executed(bide.Skipped), outbox.TooLate, "SKIPPED"},
+		{"cancelled before", func(id string) { f.put(id, time.Hour, bide.Waiting); f.cancel(id) }, outbox.Cancelled, "CANCELLED"},
 	} {
 		t.Run(tt.task, func(t *testing.T) {
 			tt.given(tt.task)
@@ -42,17 +42,17 @@ func TestCancelSaysWhatItReached(t *testing.T) {
 			require.Equal(t, tt.state, f.state(tt.task))
 		})
 	}
-	require.Equal(t, outbox.ChangeNotFound, f.cancel("never heard of"))
+	require.Equal(t, outbox.NotFound, f.cancel("never heard of"))
 }
 
 func TestCancelTellsOfTheLastOfManyEndings(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	f.execute(bide.Done, f.put("1", -time.Minute, bide.Waiting))
-	require.Equal(t, outbox.ChangeTooLate, f.cancel("1"))
+	require.Equal(t, outbox.TooLate, f.cancel("1"))
 	f.put("1", time.Hour, bide.Waiting)
-	require.Equal(t, outbox.ChangeDone, f.cancel("1"))
-	require.Equal(t, outbox.ChangeDone, f.cancel("1"), "cancelled last")
+	require.Equal(t, outbox.Cancelled, f.cancel("1"))
+	require.Equal(t, outbox.Cancelled, f.cancel("1"), "cancelled last")
 	require.Equal(t, []string{"CANCELLED", "DONE"}, values[string](f, "SELECT state FROM bide.task WHERE biz_id = '1' ORDER BY finished_at DESC"))
 }
 
@@ -64,7 +64,7 @@ func TestACancelledTaskIsRecordedWhole(t *testing.T) {
 	f.wear("1")
 	const columns = "id, fire_at, created_at, sends, attempts, reclaims, biz_type, biz_id, payload, last_error"
 	before := value[string](f, "SELECT ROW("+columns+")::text FROM bide.delay_task")
-	require.Equal(t, outbox.ChangeDone, f.cancel("1"))
+	require.Equal(t, outbox.Cancelled, f.cancel("1"))
 	require.Equal(t, before, value[string](f, "SELECT ROW("+columns+")::text FROM bide.delay_task_history"))
 	require.Equal(t, "application", value[string](f, "SELECT via FROM bide.task"))
 }
@@ -75,15 +75,15 @@ func TestCancelWaitsATenthOfASecondAtMost(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	ids := []int64{f.put("1", -time.Minute, bide.Sent), f.put("2", -time.Minute, bide.Sent)}
-	for name, call := range map[string]func(id string) outbox.Change{
+	for name, call := range map[string]func(id string) outbox.Answer{
 		"cancel":     f.cancel,
-		"reschedule": func(id string) outbox.Change { return f.reschedule(id, f.now().Add(time.Hour)) },
+		"reschedule": func(id string) outbox.Answer { return f.reschedule(id, f.now().Add(time.Hour)) },
 	} {
 		var took []time.Duration
 		for range 4 {
 			e := f.lock(ids...)
 			begun := time.Now()
-			require.Equal(t, outbox.ChangeRequested, call("1"))
+			require.Equal(t, outbox.Requested, call("1"))
 			took = append(took, time.Since(begun))
 			require.NoError(t, e.Abort(f.ctx))
 			f.exec("DELETE FROM bide.delay_task_request")
@@ -104,12 +104,12 @@ func TestCancelOutlastsAShortHolder(t *testing.T) {
 	// Loaded machines may take longer to commit than the cancel waits.
 	_, err = f.pool.Exec(f.ctx, "ALTER FUNCTION bide.cancel_as(text, text, bide.task_via) SET lock_timeout = '20s'")
 	require.NoError(t, err)
-	cancelled := start(func() (outbox.Change, error) { return f.ledger.Cancel(f.ctx, closeOrder, "1") })
+	cancelled := start(func() (outbox.Answer, error) { return f.ledger.Cancel(f.ctx, closeOrder, "1") })
 	f.awaitBlocked(1)
 	require.NoError(t, tx.Commit(f.ctx))
 	answer := <-cancelled
 	require.NoError(t, answer.err)
-	require.Equal(t, outbox.ChangeDone, answer.got)
+	require.Equal(t, outbox.Cancelled, answer.got)
 	require.Equal(t, 1, value[int](f, "SELECT sends FROM bide.task"), "what the claim wrote is in history")
 }
 
@@ -120,16 +120,16 @@ func TestCancelMeetsAnExecution(t *testing.T) {
 		name  string
 		end   func(e *outbox.Execution) error
 		state string
-		after outbox.Change
+		after outbox.Answer
 	}{
-		{"rolled back: honoured", func(e *outbox.Execution) error { return e.Abort(f.ctx) }, "CANCELLED", outbox.ChangeDone},
-		{"left as it was: honoured", func(e *outbox.Execution) error { return e.Finish(f.ctx, bide.ViaBroker, nil) }, "CANCELLED", outbox.ChangeDone},
-		{"committed: too late", func(e *outbox.Execution) error { return e.Finish(f.ctx, bide.ViaBroker, verdicts(e, bide.Done)) }, "DONE", outbox.ChangeTooLate},
+		{"rolled back: honoured", func(e *outbox.Execution) error { return e.Abort(f.ctx) }, "CANCELLED", outbox.Cancelled},
+		{"left as it was: honoured", func(e *outbox.Execution) error { return e.Finish(f.ctx, bide.ViaBroker, nil) }, "CANCELLED", outbox.Cancelled},
+		{"committed: too late", func(e *outbox.Execution) error { return e.Finish(f.ctx, bide.ViaBroker, verdicts(e, bide.Done)) }, "DONE", outbox.TooLate},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := f.lock(f.put(tt.name, -time.Minute, bide.Sent))
 			require.Len(t, e.Tasks, 1)
-			require.Equal(t, outbox.ChangeRequested, f.cancel(tt.name))
+			require.Equal(t, outbox.Requested, f.cancel(tt.name))
 			require.NoError(t, tt.end(e))
 			n, err := f.ledger.HonourRequests(f.ctx)
 			require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestCancelMeetsAnExecution(t *testing.T) {
 func TestCancelAllAnswersForEachTaskOfTheOrder(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	all := func(id string) (outcomes map[string]outbox.Change) {
+	all := func(id string) (outcomes map[string]outbox.Answer) {
 		require.NoError(t, pgx.BeginFunc(f.ctx, f.pool, func(tx pgx.Tx) (err error) {
 			outcomes, err = outbox.DefaultSchema.CancelAll(f.ctx, tx, id)
 			return err
@@ -153,12 +153,12 @@ func TestCancelAllAnswersForEachTaskOfTheOrder(t *testing.T) {
 	f.exec(`INSERT INTO bide.delay_task (biz_type, biz_id, fire_at)
 		SELECT t, o, now() FROM unnest('{close,remind,survey}'::text[]) AS t, unnest('{1,2}'::text[]) AS o`)
 	e := f.lock(value[int64](f, "SELECT id FROM bide.delay_task WHERE biz_type = 'remind' AND biz_id = '1'"))
-	require.Equal(t, map[string]outbox.Change{
-		"close": outbox.ChangeDone, "remind": outbox.ChangeRequested, "survey": outbox.ChangeDone,
+	require.Equal(t, map[string]outbox.Answer{
+		"close": outbox.Cancelled, "remind": outbox.Requested, "survey": outbox.Cancelled,
 	}, all("1"))
 	require.NoError(t, e.Abort(f.ctx))
 	require.Equal(t, 3, f.live("2"), "another order's tasks are left alone")
-	require.Equal(t, map[string]outbox.Change{"remind": outbox.ChangeDone}, all("1"))
+	require.Equal(t, map[string]outbox.Answer{"remind": outbox.Cancelled}, all("1"))
 	require.Empty(t, all("1"), "it speaks of live tasks only")
 }
 
@@ -179,7 +179,7 @@ func TestCancelWhileHoldingTheOrdersRow(t *testing.T) {
 	})
 	change, err := outbox.DefaultSchema.Cancel(f.ctx, payment, closeOrder, "1")
 	require.NoError(t, err)
-	require.Equal(t, outbox.ChangeRequested, change)
+	require.Equal(t, outbox.Requested, change)
 	require.NoError(t, payment.Commit(f.ctx))
 	if got := <-handled; got.err == nil {
 		require.Zero(t, got.got, "the paid order is not closed")

@@ -159,6 +159,6 @@ func TestCountersGoBeyondSmallIntegers(t *testing.T) {
 	_, ok, err := f.ledger.Reclaim(f.ctx, old, 1<<20)
 	require.NoError(t, err)
 	require.True(t, ok)
-	require.Equal(t, outbox.ChangeDone, f.cancel("old"))
+	require.Equal(t, outbox.Cancelled, f.cancel("old"))
 	require.Equal(t, "32768 32768 32768", value[string](f, "SELECT concat_ws(' ', sends, attempts, reclaims) FROM bide.delay_task_history"))
 }

@@ -56,7 +56,7 @@ func ExampleSchema_Cancel() {
 	mustExample(err)
 
 	// Output:
-	// reschedule: done
-	// cancel: done
+	// reschedule: moved
+	// cancel: cancelled
 	// cancel another: not_found
 }

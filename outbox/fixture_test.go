@@ -153,7 +153,7 @@ func (f *fixture) putMany(n int, in time.Duration) {
 }
 
 // schedule is the application's call in a transaction of its own.
-func (f *fixture) schedule(bizID string, at time.Time, payload any) (answer outbox.Scheduled, err error) {
+func (f *fixture) schedule(bizID string, at time.Time, payload any) (answer outbox.Answer, err error) {
 	err = pgx.BeginFunc(f.ctx, f.pool, func(tx pgx.Tx) error {
 		answer, err = outbox.DefaultSchema.Schedule(f.ctx, tx, closeOrder, bizID, at, payload)
 		return err
@@ -162,7 +162,7 @@ func (f *fixture) schedule(bizID string, at time.Time, payload any) (answer outb
 }
 
 // cancel is the application's call in a transaction of its own.
-func (f *fixture) cancel(bizID string) (change outbox.Change) {
+func (f *fixture) cancel(bizID string) (change outbox.Answer) {
 	f.Helper()
 	require.NoError(f, pgx.BeginFunc(f.ctx, f.pool, func(tx pgx.Tx) (err error) {
 		change, err = outbox.DefaultSchema.Cancel(f.ctx, tx, closeOrder, bizID)
@@ -172,7 +172,7 @@ func (f *fixture) cancel(bizID string) (change outbox.Change) {
 }
 
 // reschedule is the application's call in a transaction of its own.
-func (f *fixture) reschedule(bizID string, at time.Time) (change outbox.Change) {
+func (f *fixture) reschedule(bizID string, at time.Time) (change outbox.Answer) {
 	f.Helper()
 	require.NoError(f, pgx.BeginFunc(f.ctx, f.pool, func(tx pgx.Tx) (err error) {
 		change, err = outbox.DefaultSchema.Reschedule(f.ctx, tx, closeOrder, bizID, at)

@@ -150,8 +150,8 @@ func (f *fixture) cancelWhileKeepingHouse(cancels int) {
 	var took []time.Duration
 	for i := range cancels {
 		begun := time.Now()
-		require.Equal(f, outbox.ChangeDone, f.cancel(strconv.Itoa(i+1)))
-		require.Equal(f, outbox.ChangeNotFound, f.cancel("unknown"), "it reads all of history")
+		require.Equal(f, outbox.Cancelled, f.cancel(strconv.Itoa(i+1)))
+		require.Equal(f, outbox.NotFound, f.cancel("unknown"), "it reads all of history")
 		took = append(took, time.Since(begun))
 	}
 	close(stop)

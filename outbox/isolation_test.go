@@ -104,11 +104,11 @@ func TestCancelAndRescheduleSurviveAnOldSnapshot(t *testing.T) {
 
 		change, err := outbox.DefaultSchema.Cancel(f.ctx, application, closeOrder, "cancelled")
 		require.NoError(t, err)
-		require.Equal(t, outbox.ChangeRequested, change)
+		require.Equal(t, outbox.Requested, change)
 		at := f.now().Add(48 * time.Hour)
 		change, err = outbox.DefaultSchema.Reschedule(f.ctx, application, closeOrder, "moved", at)
 		require.NoError(t, err)
-		require.Equal(t, outbox.ChangeRequested, change)
+		require.Equal(t, outbox.Requested, change)
 		require.NoError(t, application.Commit(f.ctx))
 
 		require.Equal(t, 2, f.honour())

@@ -77,7 +77,7 @@ func (m *model) end(key string, result bide.Result) {
 }
 
 // schedule answers what the ledger should. Created leaves the id to be filled.
-func (m *model) schedule(key string, at time.Time) outbox.Scheduled {
+func (m *model) schedule(key string, at time.Time) outbox.Answer {
 	t := m.live[key]
 	switch {
 	case m.hasFired(key, at):
@@ -95,7 +95,7 @@ func (m *model) schedule(key string, at time.Time) outbox.Scheduled {
 }
 
 // stage is schedule inside the open execution.
-func (m *model) stage(key string, at time.Time) outbox.Scheduled {
+func (m *model) stage(key string, at time.Time) outbox.Answer {
 	t, s := m.live[key], m.staged[key]
 	if m.hasFired(key, at) {
 		return outbox.Finished
@@ -138,39 +138,39 @@ func (m *model) busy(key string) bool {
 	return t != nil && (m.held[key] || t.state == bide.Running)
 }
 
-func (m *model) cancel(key string) outbox.Change {
+func (m *model) cancel(key string) outbox.Answer {
 	switch {
 	case m.busy(key):
 		m.live[key].requests = append(m.live[key].requests, time.Time{})
-		return outbox.ChangeRequested
+		return outbox.Requested
 	case m.live[key] != nil:
 		m.end(key, bide.Cancelled)
-		return outbox.ChangeDone
+		return outbox.Cancelled
 	case len(m.ended[key]) == 0:
-		return outbox.ChangeNotFound
+		return outbox.NotFound
 	case m.ended[key][len(m.ended[key])-1].result == bide.Cancelled:
-		return outbox.ChangeDone
+		return outbox.Cancelled
 	default:
-		return outbox.ChangeTooLate
+		return outbox.TooLate
 	}
 }
 
-func (m *model) reschedule(key string, at time.Time) outbox.Change {
+func (m *model) reschedule(key string, at time.Time) outbox.Answer {
 	t := m.live[key]
 	switch {
 	case m.busy(key):
 		t.requests = append(t.requests, at)
-		return outbox.ChangeRequested
+		return outbox.Requested
 	case t == nil && len(m.ended[key]) == 0:
-		return outbox.ChangeNotFound
+		return outbox.NotFound
 	case t == nil:
-		return outbox.ChangeTooLate
+		return outbox.TooLate
 	case t.fireAt.Equal(at) && t.state != bide.Failed:
 		t.requests = nil
-		return outbox.ChangeUnneeded
+		return outbox.Unchanged
 	default:
 		t.restart(at)
-		return outbox.ChangeDone
+		return outbox.Moved
 	}
 }
 

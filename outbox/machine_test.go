@@ -189,7 +189,7 @@ func (m *machine) HandlerSchedules(t *rapid.T) {
 	e := m.executing(t)
 	key, _ := m.pick(t, "schedule again", func(key string, _ *modelTask) bool { return m.held[key] })
 	at := m.drawTime(t)
-	var got outbox.Scheduled
+	var got outbox.Answer
 	require.NoError(t, e.Conn().QueryRow(m.f.ctx, "SELECT bide.schedule($1, $2, $3)", closeOrder, key, at).Scan(&got))
 	require.Equal(t, m.stage(key, at), got)
 }

@@ -66,12 +66,12 @@ func (l *Ledger) Requeue(ctx context.Context, f Filter) (int, error) {
 
 // Cancel withdraws a task as [Schema.Cancel] does; the operator is recorded as
 // the one who did it.
-func (l *Ledger) Cancel(ctx context.Context, bizType, bizID string) (change Change, err error) {
+func (l *Ledger) Cancel(ctx context.Context, bizType, bizID string) (answer Answer, err error) {
 	err = pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		change, err = l.schema.change(ctx, tx, "cancel", "SELECT "+string(l.schema)+".cancel_as($1, $2, 'operator')", bizType, bizID)
+		answer, err = l.schema.call(ctx, tx, "cancel", "cancel_as($1, $2, 'operator')", bizType, bizID)
 		return err
 	})
-	return change, err
+	return answer, err
 }
 
 // Audited is one promise, held against the ledger.

@@ -80,20 +80,20 @@ func TestRequeueIsForFailedTasks(t *testing.T) {
 func TestAnOperatorsCancelIsRecordedAsSuch(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	cancel := func(bizID string, want outbox.Change) {
+	cancel := func(bizID string, want outbox.Answer) {
 		t.Helper()
 		change, err := f.ledger.Cancel(f.ctx, closeOrder, bizID)
 		require.NoError(t, err)
 		require.Equal(t, want, change)
 	}
 	f.put("mine", time.Hour, bide.Waiting)
-	require.Equal(t, outbox.ChangeDone, f.cancel("mine"))
+	require.Equal(t, outbox.Cancelled, f.cancel("mine"))
 	f.put("his", time.Hour, bide.Waiting)
-	cancel("his", outbox.ChangeDone)
+	cancel("his", outbox.Cancelled)
 	mine, his := f.put("mine, held", -time.Minute, bide.Sent), f.put("his, held", -time.Minute, bide.Sent)
 	e := f.lock(mine, his)
-	require.Equal(t, outbox.ChangeRequested, f.cancel("mine, held"))
-	cancel("his, held", outbox.ChangeRequested)
+	require.Equal(t, outbox.Requested, f.cancel("mine, held"))
+	cancel("his, held", outbox.Requested)
 	require.NoError(t, e.Abort(f.ctx))
 	require.Equal(t, 2, f.honour())
 	require.Equal(t, []string{"his operator", "his, held operator", "mine application", "mine, held application"},

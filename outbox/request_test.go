@@ -29,13 +29,13 @@ func TestTheLastRequestCounts(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	soon, later := f.now().Add(time.Hour), f.now().Add(2*time.Hour)
-	cancel := func(want outbox.Change) func(string) {
+	cancel := func(want outbox.Answer) func(string) {
 		return func(id string) { require.Equal(t, want, f.cancel(id)) }
 	}
-	reschedule := func(at time.Time, want outbox.Change) func(string) {
+	reschedule := func(at time.Time, want outbox.Answer) func(string) {
 		return func(id string) { require.Equal(t, want, f.reschedule(id, at)) }
 	}
-	schedule := func(at time.Duration, want outbox.Scheduled) func(string) {
+	schedule := func(at time.Duration, want outbox.Answer) func(string) {
 		return func(id string) {
 			answer, err := f.schedule(id, f.row(id).FireAt.Add(at), nil)
 			require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestTheLastRequestCounts(t *testing.T) {
 		}
 	}
 	same := func(id string) {
-		require.Equal(t, outbox.ChangeUnneeded, f.reschedule(id, f.row(id).FireAt))
+		require.Equal(t, outbox.Unchanged, f.reschedule(id, f.row(id).FireAt))
 	}
 	type calls []func(id string)
 	for _, tt := range []struct {
@@ -54,16 +54,16 @@ func TestTheLastRequestCounts(t *testing.T) {
 		at      time.Time // zero for the old time
 		honours int
 	}{
-		{"cancel", calls{cancel(outbox.ChangeRequested)}, nil, "CANCELLED", time.Time{}, 1},
-		{"reschedule", calls{reschedule(soon, outbox.ChangeRequested)}, nil, "WAITING", soon, 1},
-		{"cancel, reschedule", calls{cancel(outbox.ChangeRequested), reschedule(soon, outbox.ChangeRequested)}, nil, "WAITING", soon, 2},
-		{"reschedule, cancel", calls{reschedule(soon, outbox.ChangeRequested), cancel(outbox.ChangeRequested)}, nil, "CANCELLED", time.Time{}, 2},
-		{"reschedule twice", calls{reschedule(soon, outbox.ChangeRequested), reschedule(later, outbox.ChangeRequested)}, nil, "WAITING", later, 2},
-		{"cancel; reschedule", calls{cancel(outbox.ChangeRequested)}, calls{reschedule(soon, outbox.ChangeDone)}, "WAITING", soon, 0},
-		{"cancel; reschedule to the same time", calls{cancel(outbox.ChangeRequested)}, calls{same}, "SENT", time.Time{}, 0},
-		{"cancel; schedule", calls{cancel(outbox.ChangeRequested)}, calls{schedule(time.Minute, outbox.Moved)}, "WAITING", time.Time{}, 0},
-		{"cancel; schedule for the same time", calls{cancel(outbox.ChangeRequested)}, calls{schedule(0, outbox.Unchanged)}, "SENT", time.Time{}, 0},
-		{"reschedule; cancel", calls{reschedule(soon, outbox.ChangeRequested)}, calls{cancel(outbox.ChangeDone)}, "CANCELLED", time.Time{}, 1},
+		{"cancel", calls{cancel(outbox.Requested)}, nil, "CANCELLED", time.Time{}, 1},
+		{"reschedule", calls{reschedule(soon, outbox.Requested)}, nil, "WAITING", soon, 1},
+		{"cancel, reschedule", calls{cancel(outbox.Requested), reschedule(soon, outbox.Requested)}, nil, "WAITING", soon, 2},
+		{"reschedule, cancel", calls{reschedule(soon, outbox.Requested), cancel(outbox.Requested)}, nil, "CANCELLED", time.Time{}, 2},
+		{"reschedule twice", calls{reschedule(soon, outbox.Requested), reschedule(later, outbox.Requested)}, nil, "WAITING", later, 2},
+		{"cancel; reschedule", calls{cancel(outbox.Requested)}, calls{reschedule(soon, outbox.Moved)}, "WAITING", soon, 0},
+		{"cancel; reschedule to the same time", calls{cancel(outbox.Requested)}, calls{same}, "SENT", time.Time{}, 0},
+		{"cancel; schedule", calls{cancel(outbox.Requested)}, calls{schedule(time.Minute, outbox.Moved)}, "WAITING", time.Time{}, 0},
+		{"cancel; schedule for the same time", calls{cancel(outbox.Requested)}, calls{schedule(0, outbox.Unchanged)}, "SENT", time.Time{}, 0},
+		{"reschedule; cancel", calls{reschedule(soon, outbox.Requested)}, calls{cancel(outbox.Cancelled)}, "CANCELLED", time.Time{}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := f.lock(f.put(tt.name, -time.Minute, bide.Sent))
@@ -88,7 +88,7 @@ func TestRequestsWaitForTheEndOfARun(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	f.put("1", -time.Minute, bide.Running)
-	require.Equal(t, outbox.ChangeRequested, f.cancel("1"))
+	require.Equal(t, outbox.Requested, f.cancel("1"))
 	require.Zero(t, f.honour())
 	require.Equal(t, "RUNNING", f.state("1"))
 	f.exec("UPDATE bide.delay_task SET status = 'WAITING', claim_token = NULL, lease_until = NULL")
@@ -100,7 +100,7 @@ func TestHonouringNeverWaits(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	e := f.lock(f.put("1", -time.Minute, bide.Sent))
-	require.Equal(t, outbox.ChangeRequested, f.cancel("1"))
+	require.Equal(t, outbox.Requested, f.cancel("1"))
 	for range 3 {
 		require.Zero(t, f.honour(), "returns at once while the task is held")
 	}
@@ -114,7 +114,7 @@ func TestATaskWithARequestIsNotExecuted(t *testing.T) {
 	f := setUp(t)
 	id := f.put("1", -time.Minute, bide.Waiting)
 	e := f.lock(id)
-	require.Equal(t, outbox.ChangeRequested, f.cancel("1"))
+	require.Equal(t, outbox.Requested, f.cancel("1"))
 	require.NoError(t, e.Abort(f.ctx))
 
 	e = f.lock(id)
@@ -137,7 +137,7 @@ func TestARequestIsUndoneWithItsTransaction(t *testing.T) {
 	application := f.begin()
 	change, err := outbox.DefaultSchema.Cancel(f.ctx, application, closeOrder, "1")
 	require.NoError(t, err)
-	require.Equal(t, outbox.ChangeRequested, change)
+	require.Equal(t, outbox.Requested, change)
 	require.NoError(t, application.Rollback(f.ctx))
 	require.NoError(t, e.Abort(f.ctx))
 	require.Zero(t, f.honour())
@@ -154,7 +154,7 @@ func TestRequestsDoNotWaitForEachOther(t *testing.T) {
 		tx := f.begin()
 		change, err := outbox.DefaultSchema.Cancel(f.ctx, tx, closeOrder, "1")
 		require.NoError(t, err)
-		require.Equal(t, outbox.ChangeRequested, change)
+		require.Equal(t, outbox.Requested, change)
 		open = append(open, tx)
 	}
 	for _, tx := range open {
@@ -168,8 +168,8 @@ func TestRequestsThatCameTooLateAreCleared(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	e := f.lock(f.put("1", -time.Minute, bide.Sent))
-	require.Equal(t, outbox.ChangeRequested, f.cancel("1"))
-	require.Equal(t, outbox.ChangeRequested, f.reschedule("1", f.now().Add(time.Hour)))
+	require.Equal(t, outbox.Requested, f.cancel("1"))
+	require.Equal(t, outbox.Requested, f.reschedule("1", f.now().Add(time.Hour)))
 	require.NoError(t, e.Finish(f.ctx, bide.ViaBroker, verdicts(e, bide.Skipped)))
 	require.Equal(t, 2, f.honour())
 	require.Equal(t, "SKIPPED", f.state("1"))

@@ -24,7 +24,7 @@ func TestScheduleMeetsAnExecution(t *testing.T) {
 		name      string
 		end       func(*outbox.Execution) error
 		at        time.Duration
-		want      outbox.Scheduled
+		want      outbox.Answer
 		live      int
 		sameTask  bool
 		histories int
@@ -39,7 +39,7 @@ func TestScheduleMeetsAnExecution(t *testing.T) {
 			id := f.put(tt.name, -time.Minute, bide.Sent)
 			at := f.row(tt.name).FireAt.Add(tt.at)
 			e := f.lock(id)
-			scheduled := start(func() (outbox.Scheduled, error) { return f.schedule(tt.name, at, nil) })
+			scheduled := start(func() (outbox.Answer, error) { return f.schedule(tt.name, at, nil) })
 			f.awaitBlocked(1)
 			require.NoError(t, tt.end(e))
 			answer := <-scheduled
@@ -67,7 +67,7 @@ func TestAHandlerSchedulesItsOwnKeyAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			id := f.put(tt.name, -time.Hour, bide.Sent)
 			e := f.lock(id)
-			var answer outbox.Scheduled
+			var answer outbox.Answer
 			require.NoError(t, e.Conn().QueryRow(f.ctx, "SELECT bide.schedule_in($1, $2, $3)", closeOrder, tt.name, tt.in).Scan(&answer))
 			require.Equal(t, outbox.Moved, answer)
 			require.NoError(t, e.Finish(f.ctx, bide.ViaBroker, verdicts(e, bide.Done)))
@@ -83,7 +83,7 @@ func TestOfTwoSchedulesTheLastWins(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		end  func(tx pgx.Tx) error
-		want outbox.Scheduled
+		want outbox.Answer
 	}{
 		{"the first commits", func(tx pgx.Tx) error { return tx.Commit(f.ctx) }, outbox.Moved},
 		{"the first rolls back", func(tx pgx.Tx) error { return tx.Rollback(f.ctx) }, outbox.Created},
@@ -93,7 +93,7 @@ func TestOfTwoSchedulesTheLastWins(t *testing.T) {
 			answer, err := outbox.DefaultSchema.Schedule(f.ctx, tx, closeOrder, tt.name, base, nil)
 			require.NoError(t, err)
 			require.Equal(t, outbox.Created, answer)
-			second := start(func() (outbox.Scheduled, error) { return f.schedule(tt.name, base.Add(time.Minute), nil) })
+			second := start(func() (outbox.Answer, error) { return f.schedule(tt.name, base.Add(time.Minute), nil) })
 			f.awaitBlocked(1)
 			require.NoError(t, tt.end(tx))
 			got := <-second
@@ -111,19 +111,19 @@ func TestACrowdThatSchedulesOneKeyMakesOneTask(t *testing.T) {
 	base := f.now().Add(time.Hour)
 	for round := range rounds {
 		key := fmt.Sprint(round)
-		var calls []<-chan outcome[outbox.Scheduled]
+		var calls []<-chan outcome[outbox.Answer]
 		for i := range crowd {
-			calls = append(calls, start(func() (outbox.Scheduled, error) {
+			calls = append(calls, start(func() (outbox.Answer, error) {
 				return f.schedule(key, base.Add(time.Duration(i)*time.Second), i)
 			}))
 		}
-		answers := map[outbox.Scheduled]int{}
+		answers := map[outbox.Answer]int{}
 		for _, call := range calls {
 			answer := <-call
 			require.NoError(t, answer.err)
 			answers[answer.got]++
 		}
-		require.Equal(t, map[outbox.Scheduled]int{outbox.Created: 1, outbox.Moved: crowd - 1}, answers)
+		require.Equal(t, map[outbox.Answer]int{outbox.Created: 1, outbox.Moved: crowd - 1}, answers)
 		require.Equal(t, 1, f.live(key))
 		got := f.row(key)
 		last := got.FireAt.Sub(base) / time.Second

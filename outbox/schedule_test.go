@@ -60,13 +60,13 @@ func TestScheduleAnswersWhatBecameOfTheKey(t *testing.T) {
 	cancelled := func(id string) {
 		_, err := f.schedule(id, past, nil)
 		require.NoError(t, err)
-		require.Equal(t, outbox.ChangeDone, f.cancel(id))
+		require.Equal(t, outbox.Cancelled, f.cancel(id))
 	}
 	for _, tt := range []struct {
 		before string
 		given  func(id string)
 		at     time.Time
-		want   outbox.Scheduled
+		want   outbox.Answer
 		state  string // "" where no task lives afterwards
 	}{
 		{"nothing", func(string) {}, future, outbox.Created, "WAITING"},
@@ -123,7 +123,7 @@ func TestScheduleKeepsTheLastPayload(t *testing.T) {
 	for _, tt := range []struct {
 		payload any
 		want    *string
-		answer  outbox.Scheduled
+		answer  outbox.Answer
 	}{
 		{map[string]int{"sku": 1}, new(`{"sku": 1}`), outbox.Created},
 		{map[string]int{"sku": 2}, new(`{"sku": 2}`), outbox.Unchanged},
@@ -175,7 +175,7 @@ func TestKeysAreText(t *testing.T) {
 	}
 	require.ElementsMatch(t, keys, got)
 	require.NoError(t, e.Abort(f.ctx))
-	require.Equal(t, outbox.ChangeDone, f.cancel("0"))
+	require.Equal(t, outbox.Cancelled, f.cancel("0"))
 	require.Equal(t, []int{0, 1}, []int{f.live("0"), f.live("00")})
 }
 
@@ -221,7 +221,7 @@ func TestOrderAndTaskCommitOrVanishTogether(t *testing.T) {
 	tx := f.begin()
 	change, err := outbox.DefaultSchema.Cancel(f.ctx, tx, closeOrder, "1")
 	require.NoError(t, err)
-	require.Equal(t, outbox.ChangeDone, change)
+	require.Equal(t, outbox.Cancelled, change)
 	require.NoError(t, tx.Rollback(f.ctx))
 	require.Equal(t, "WAITING", f.state("1"), "a cancel is undone with its transaction")
 }

@@ -149,29 +149,29 @@ type cancelCommand struct {
 
 func (c *cancelCommand) Run(ctx context.Context, out io.Writer) error {
 	return withLedger(ctx, func(l *outbox.Ledger) error {
-		change, err := l.Cancel(ctx, c.Type, c.BizID)
+		answer, err := l.Cancel(ctx, c.Type, c.BizID)
 		if err != nil {
 			return err
 		}
 		if c.JSON {
-			err = printJSON(out, map[string]string{"biz_type": c.Type, "biz_id": c.BizID, "answer": string(change)})
+			err = printJSON(out, map[string]string{"biz_type": c.Type, "biz_id": c.BizID, "answer": string(answer)})
 		} else {
-			_, err = fmt.Fprintf(out, "%s for %s: %s\n", c.Type, c.BizID, cancelText(change))
+			_, err = fmt.Fprintf(out, "%s for %s: %s\n", c.Type, c.BizID, cancelText(answer))
 		}
-		if err == nil && change != outbox.ChangeDone && change != outbox.ChangeRequested {
+		if err == nil && answer != outbox.Cancelled && answer != outbox.Requested {
 			return errNo
 		}
 		return err
 	})
 }
 
-func cancelText(change outbox.Change) string {
-	switch change {
-	case outbox.ChangeDone:
-		return "cancelled"
-	case outbox.ChangeRequested:
+func cancelText(answer outbox.Answer) string {
+	switch answer {
+	case outbox.Cancelled:
+		return string(answer)
+	case outbox.Requested:
 		return "in execution now; cancelled if that rolls back or retries"
-	case outbox.ChangeTooLate:
+	case outbox.TooLate:
 		return "too late, it has been executed"
 	default:
 		return "no such task"

@@ -18,9 +18,9 @@ import (
 
 // reschedule moves the orders' deadlines, as an application does, and returns
 // what the ledger answered.
-func (s *shop) reschedule(t testing.TB, orders []order, to time.Time) map[outbox.Change]int {
+func (s *shop) reschedule(t testing.TB, orders []order, to time.Time) map[outbox.Answer]int {
 	t.Helper()
-	answers := map[outbox.Change]int{}
+	answers := map[outbox.Answer]int{}
 	require.NoError(t, s.tx(t.Context(), func(tx pgx.Tx) error {
 		for _, o := range orders {
 			if _, err := tx.Exec(t.Context(), "UPDATE shop.orders SET deadline = $2 WHERE id = $1", o.id, to); err != nil {
@@ -48,7 +48,7 @@ func TestRescheduleAfterTheMessageLeft(t *testing.T) {
 			orders := s.place(t, 50, 4300*time.Millisecond, 0)
 			s.awaitState(t, 3*time.Second, len(orders), "SENT")
 			answers := s.reschedule(t, orders, orders[0].deadline.Add(by))
-			require.Equal(t, map[outbox.Change]int{outbox.ChangeDone: len(orders)}, answers)
+			require.Equal(t, map[outbox.Answer]int{outbox.Moved: len(orders)}, answers)
 			s.awaitDone(t, 20*time.Second)
 			s.requireKept(t, promised)
 			require.Eventually(t, func() bool { return s.tally.of(worker.Stale) == len(orders) }, 10*time.Second, 10*time.Millisecond,
