@@ -35,9 +35,9 @@ func (d *Database) validate() (faults []error) {
 
 // Brokers.
 const (
-	RabbitMQ     = "rabbitmq"
+	RabbitMQ = "rabbitmq"
 	RocketMQ = "rocketmq"
-	None         = "none"
+	None     = "none"
 )
 
 // Levels says which broker carries the messages and how its delays are used.
