@@ -4,8 +4,9 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
+# The build context has no history to take it from: --build-arg VERSION=v1.2.3.
 ARG VERSION=unknown
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/ ./cmd/...
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/bide-mq/bide/internal/service.version=${VERSION}" -o /out/ ./cmd/...
 
 # No shell and no packages, but CA certificates and time zones.
 FROM gcr.io/distroless/static-debian12:nonroot

@@ -25,7 +25,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/producer, bin/consumer and bin/bide (static)
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X github.com/bide-mq/bide/internal/service.version=$(VERSION)' -o bin/ ./cmd/...
 
 .PHONY: demo
 demo: build ## run a shop against real servers and audit it (BROKER=rabbitmq|rocketmq|none)

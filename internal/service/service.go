@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -89,15 +88,6 @@ Exit codes: 0 ended as asked, 1 failure, 2 wrong usage.
 Variables, their defaults and meaning:
 `, c.Summary, c.Name)
 	config.Usage(out, c.Spec)
-}
-
-// Version is the module's version, or the commit of a build from a checkout.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }
 
 // Logger writes to stderr as configured.
