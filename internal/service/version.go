@@ -7,7 +7,7 @@ import (
 
 // version is for the linker, where a build cannot tell its version itself:
 // -ldflags "-X github.com/bide-mq/bide/internal/service.version=v1.2.3".
-var version string //nolint:gochecknoglobals // the linker can set nothing else
+var version string
 
 // Version is what the linker was told; else this module's version, as the go
 // command recorded it when it installed the program, built it from a checkout,
