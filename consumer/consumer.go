@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -86,7 +87,7 @@ func Main(opts ...Option) int {
 
 func run(ctx context.Context, o options) error {
 	cfg, err := config.LoadConsumer()
-	if err != nil {
+	if err := errors.Join(err, broker.Validate(cfg.Broker)); err != nil {
 		return fmt.Errorf("configuration:\n%w", err)
 	}
 	log := service.Logger(cfg.Service)
@@ -169,7 +170,11 @@ func serve(ctx context.Context, cfg *config.Consumer, ledger *outbox.Ledger, han
 	loops.Go(func() error { return admin.NewLedgerGauges(registry, ledger, log).Run(ctx) })
 	loops.Go(func() error { return keepHouse(ctx, ledger, cfg.Retention, log) })
 	loops.Go(func() error { return w.Run(ctx) })
-	return loops.Wait()
+	about := append(service.About(cfg.Broker, ledger, server.Listener), "handlers", slices.Sorted(maps.Keys(handlers)))
+	log.InfoContext(ctx, "consumer started", about...)
+	err = loops.Wait()
+	log.InfoContext(ctx, "consumer stopped")
+	return err
 }
 
 // houseEvery is the pause between two rounds of housekeeping.

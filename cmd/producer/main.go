@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -35,7 +36,7 @@ const conns = 8
 
 func run(ctx context.Context) error {
 	cfg, err := config.LoadProducer()
-	if err != nil {
+	if err := errors.Join(err, broker.Validate(cfg.Broker)); err != nil {
 		return fmt.Errorf("configuration:\n%w", err)
 	}
 	log := service.Logger(cfg.Service)
@@ -66,7 +67,10 @@ func run(ctx context.Context) error {
 	}
 	loops.Go(func() error { return server.Run(ctx) })
 	loops.Go(func() error { return admin.NewLedgerGauges(registry, ledger, log).Run(ctx) })
-	return loops.Wait()
+	log.InfoContext(ctx, "producer started", service.About(cfg.Broker, ledger, server.Listener)...)
+	err = loops.Wait()
+	log.InfoContext(ctx, "producer stopped")
+	return err
 }
 
 // publish runs the relay and the session it publishes through.

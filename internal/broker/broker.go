@@ -5,8 +5,8 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/bide-mq/bide"
@@ -31,6 +31,28 @@ type rabbitPublisher struct{ *rabbit.Publisher }
 
 func (rabbitPublisher) Open(context.Context) error { return nil }
 
+// Validate finds what only the driver knows to be wrong with a configuration
+// that is sound otherwise, such as an URL or a certificate. It connects to
+// nothing.
+func Validate(cfg config.Broker) error {
+	if !cfg.Sound() {
+		return nil // its faults are reported already
+	}
+	anyLedger := bide.LedgerID{1}
+	var err error
+	switch cfg.Broker {
+	case config.RabbitMQ:
+		err = Rabbit(cfg, anyLedger).WithDefaults().Validate()
+	case config.RocketMQ:
+		err = Rocket(cfg, anyLedger).WithDefaults().Validate()
+	}
+	if err == nil {
+		return nil
+	}
+	name := cfg.Broker + ": "
+	return errors.New(name + strings.ReplaceAll(err.Error(), "\n", "\n"+name))
+}
+
 // NewPublisher returns the configured driver, nil for none.
 func NewPublisher(cfg config.Broker, ledger bide.LedgerID, log *slog.Logger) (Publisher, error) {
 	switch cfg.Broker {
@@ -41,7 +63,7 @@ func NewPublisher(cfg config.Broker, ledger bide.LedgerID, log *slog.Logger) (Pu
 	}
 	p, err := rabbit.NewPublisher(Rabbit(cfg, ledger), log)
 	if err != nil {
-		return nil, fmt.Errorf("rabbitmq: %w", err)
+		return nil, err
 	}
 	return rabbitPublisher{p}, nil
 }
@@ -64,11 +86,7 @@ func NewSubscriber(cfg config.Broker, ledger bide.LedgerID, tune Consuming, log 
 	}
 	c := Rabbit(cfg, ledger)
 	c.Consumers, c.Prefetch, c.DrainTimeout = tune.Channels, tune.Prefetch, tune.Drain
-	s, err := rabbit.NewSubscriber(c, log)
-	if err != nil {
-		return nil, fmt.Errorf("rabbitmq: %w", err)
-	}
-	return s, nil
+	return rabbit.NewSubscriber(c, log)
 }
 
 // Rabbit translates the environment into the RabbitMQ driver's configuration.

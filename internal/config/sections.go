@@ -96,7 +96,13 @@ type Broker struct {
 	RabbitCertFile       string `envconfig:"BIDE_RABBITMQ_CERT_FILE" desc:"PEM file with the client certificate for amqps."`
 	RabbitKeyFile        string `envconfig:"BIDE_RABBITMQ_KEY_FILE" desc:"PEM file with the client certificate's key."`
 	RabbitServerName     string `envconfig:"BIDE_RABBITMQ_SERVER_NAME" desc:"Name to expect in the server's certificate, instead of the URL's host."`
+
+	sound bool
 }
+
+// Sound reports whether the section has no faults, so that its driver has
+// something to look at.
+func (b *Broker) Sound() bool { return b.sound }
 
 func (b *Broker) validate() []error {
 	faults := append(b.Levels.validate(), b.Rocket.validate()...)
@@ -110,7 +116,9 @@ func (b *Broker) validate() []error {
 	if b.Levels.Broker == RocketMQ && len(b.NameServers()) == 0 {
 		serversErr = errors.New("BIDE_ROCKETMQ_NAME_SERVERS is not set: want host:port of each name server")
 	}
-	return append(faults, compact(urlErr, managementErr, serversErr)...)
+	faults = append(faults, compact(urlErr, managementErr, serversErr)...)
+	b.sound = len(faults) == 0
+	return faults
 }
 
 // Service is what both services have.

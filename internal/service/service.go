@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -64,7 +65,11 @@ func (c Command) run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return report(c.Run(ctx))
+	err := c.Run(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // asked to end before it had begun
+		return ExitOK
+	}
+	return report(err)
 }
 
 func report(err error) int {
@@ -101,7 +106,8 @@ func Logger(cfg config.Service) *slog.Logger {
 }
 
 // OpenLedger connects to the ledger, trying for as long as the database does
-// not answer, and migrates it if asked to. Close the pool at the end.
+// not answer, and migrates it if asked to. When ctx ends first it returns
+// ctx.Err(). Close the pool at the end.
 func OpenLedger(ctx context.Context, cfg config.Database, migrate bool, conns int, log *slog.Logger) (*pgxpool.Pool, *outbox.Ledger, error) {
 	poolConfig, err := outbox.PoolConfig(cfg.DatabaseURL, conns)
 	if err != nil {
@@ -113,10 +119,13 @@ func OpenLedger(ctx context.Context, cfg config.Database, migrate bool, conns in
 	}
 	for {
 		ledger, err := openOnce(ctx, pool, outbox.Schema(cfg.Schema), migrate)
-		if err == nil {
+		switch {
+		case err == nil:
 			return pool, ledger, nil
-		}
-		if errors.Is(err, outbox.ErrNotMigrated) || ctx.Err() != nil || !outbox.Unreachable(err) {
+		case ctx.Err() != nil:
+			pool.Close()
+			return nil, nil, ctx.Err()
+		case !outbox.Unreachable(err):
 			pool.Close()
 			return nil, nil, err
 		}
@@ -141,6 +150,14 @@ func openOnce(ctx context.Context, pool *pgxpool.Pool, schema outbox.Schema, mig
 func migrateOn(ctx context.Context, conn *pgx.Conn, schema outbox.Schema) error {
 	_, err := outbox.Migrate(ctx, conn, schema)
 	return err
+}
+
+// About is what a service says of itself when it starts, for its log.
+func About(broker config.Broker, ledger *outbox.Ledger, listener net.Listener) []any {
+	return []any{
+		"version", Version(), "ledger", ledger.ID().String(), "schema", string(ledger.Schema()),
+		"broker", broker.Broker, "listen", listener.Addr().String(),
+	}
 }
 
 // Ready returns the readiness check of a service: the ledger answers, and the
