@@ -83,8 +83,12 @@ func (h *handover) end(p place) int64 {
 }
 
 // see notes a message and reports whether it was in its queue when that came
-// here.
+// here. What the library sent back, after 15 minutes in hand, comes from another
+// topic's queue.
 func (h *handover) see(m *primitive.MessageExt) (before bool) {
+	if m.Queue.Topic != h.s.cfg.Topic() {
+		return true
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := placeOf(m.Queue)

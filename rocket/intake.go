@@ -140,7 +140,7 @@ func (in *intake) deliver(m *primitive.MessageExt, ack func()) {
 			ack()
 		}
 	}()
-	again := m.ReconsumeTimes > 0 || in.handover.see(m)
+	again := in.handover.see(m)
 	in.handle(bide.NewDelivery(m.Body, again, ack))
 }
 

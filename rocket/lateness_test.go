@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/levels"
@@ -137,4 +138,39 @@ func relayLoad(b *testing.B, cfg rocket.Config, p *rocket.Publisher, duration ti
 	}
 	publishing.Wait()
 	return sent
+}
+
+// BenchmarkPublish reports how many messages per second are confirmed, in
+// batches of a relay's size, four at a time.
+func BenchmarkPublish(b *testing.B) {
+	for _, bb := range []struct {
+		name, line string
+		mode       rocket.Mode
+	}{{"4 levels", "4", rocket.Levels}, {"5 levels", "5", rocket.Levels}, {"5 timers", "5", rocket.Timers}} {
+		b.Run(bb.name, func(b *testing.B) {
+			cfg := shared(b, bb.line).config(bb.mode)
+			p := run(b, cfg)
+			level := 1
+			if p.Capabilities().Timers {
+				level = bide.LevelTimer
+			}
+			const batches, size = 16, 1024
+			for b.Loop() {
+				var publishing errgroup.Group
+				publishing.SetLimit(4)
+				for n := range batches {
+					publishing.Go(func() error {
+						sends := make([]bide.Send, size)
+						for i := range sends {
+							sends[i] = in(cfg, int64(n*size+i+1), level, time.Second)
+						}
+						confirm(b, p, sends...)
+						return nil
+					})
+				}
+				require.NoError(b, publishing.Wait())
+			}
+			b.ReportMetric(float64(b.N*batches*size)/b.Elapsed().Seconds(), "msgs/s")
+		})
+	}
 }
