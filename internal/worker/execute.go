@@ -26,9 +26,6 @@ const (
 // start executes a batch of one lane once there is room for it.
 func (w *Worker) start(ctx context.Context, l *lane, items []*item) {
 	room := []*semaphore.Weighted{l.slots, w.slots}
-	if items[0].suspect {
-		room = []*semaphore.Weighted{w.trials, l.slots, w.slots}
-	}
 	for i, slots := range room {
 		if slots.Acquire(ctx, 1) != nil { // stopped hard; the messages stay with the broker
 			release(room[:i])
@@ -59,7 +56,6 @@ func (w *Worker) try(ctx context.Context, it *item) {
 		w.execute(ctx, []*item{it}, Mode{Via: it.via, Trial: true})
 		return
 	}
-	w.observer.Count(Suspected, 1)
 	ended, ok, err := w.executor.Reclaim(ctx, it.id)
 	switch {
 	case err != nil:
@@ -72,6 +68,7 @@ func (w *Worker) try(ctx context.Context, it *item) {
 		it.done()
 	default:
 		it.recorded = true
+		w.observer.Count(Suspected, 1)
 		w.execute(ctx, []*item{it}, Mode{Via: it.via, Trial: true})
 	}
 }

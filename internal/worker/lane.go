@@ -41,13 +41,21 @@ func (l *lane) add(it *item) bool {
 	return true
 }
 
-// announce wakes run. The caller holds the lock.
+// announce tells run what there is. A token that no longer holds is taken
+// back: it would cut the next batch's wait short. The caller holds the lock.
 func (l *lane) announce() {
-	if len(l.items) > 0 {
-		signal(l.wake)
+	show(l.wake, len(l.items) > 0)
+	show(l.full, len(l.items) >= l.batch)
+}
+
+func show(c chan struct{}, is bool) {
+	if is {
+		signal(c)
+		return
 	}
-	if len(l.items) >= l.batch {
-		signal(l.full)
+	select {
+	case <-c:
+	default:
 	}
 }
 
@@ -83,17 +91,13 @@ func (l *lane) run(ctx context.Context, wait time.Duration, start func([]*item))
 	}
 }
 
-// take removes up to a batch of items that came the same way, suspects each
-// alone.
+// take removes up to a batch of items that came the same way.
 func (l *lane) take() []*item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for n < len(l.items) && n < l.batch && !l.items[n].suspect && l.items[n].via == l.items[0].via {
+	for n < len(l.items) && n < l.batch && l.items[n].via == l.items[0].via {
 		n++
-	}
-	if n == 0 && len(l.items) > 0 {
-		n = 1
 	}
 	batch := l.items[:n:n]
 	l.items = l.items[n:]

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,10 +77,11 @@ type Worker struct {
 	swept *sweptSet
 	lanes map[string]*lane
 	slots *semaphore.Weighted
-	// trials lets one suspect at a time be tried: of two, the one that kills
-	// the worker would cast the other as guilty again.
-	trials *semaphore.Weighted
-	jobs   sync.WaitGroup
+	// suspects is the lane of tasks that may have killed a worker. It tries
+	// one at a time: of two, the one that kills would cast the other as guilty
+	// again. Being a lane of its own, it keeps nobody else waiting.
+	suspects *lane
+	jobs     sync.WaitGroup
 
 	// The sweep loop's: when it began, and whether the broker session has been
 	// up since.
@@ -93,8 +96,8 @@ func New(cfg Config, ledger Ledger, executor Executor, subscriber bide.Subscribe
 		cfg: cfg, ledger: ledger, executor: executor, subscriber: subscriber,
 		observer: observer, log: log,
 		clock: newClock(), inbox: newInbox(), swept: newSweptSet(), lanes: map[string]*lane{},
-		slots:  semaphore.NewWeighted(int64(cfg.Executions)),
-		trials: semaphore.NewWeighted(1),
+		slots:    semaphore.NewWeighted(int64(cfg.Executions)),
+		suspects: newLane(1, 1),
 	}
 	w.hold = newHold(w.clock)
 	types := executor.Types()
@@ -127,7 +130,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	loops.Go(func() error { w.sweepLoop(ctx, work); return nil })
 	loops.Go(func() error { w.honourLoop(ctx); return nil })
 	loops.Go(func() error { w.hold.run(ctx, func(it *item) { w.due(work, it) }); return nil })
-	for _, l := range w.lanes {
+	for _, l := range w.allLanes() {
 		loops.Go(func() error { l.run(ctx, w.cfg.BatchWait, func(b []*item) { w.start(work, l, b) }); return nil })
 	}
 	loops.Go(func() error { w.peekLoop(work); return nil })
@@ -143,9 +146,18 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // due passes a task on whose time has come.
 func (w *Worker) due(ctx context.Context, it *item) {
-	if !w.lanes[it.bizType].add(it) {
+	l := w.lanes[it.bizType]
+	if it.suspect {
+		l = w.suspects
+	}
+	if !l.add(it) {
 		w.giveBack(ctx, []*item{it})
 	}
+}
+
+// allLanes are the types' lanes and that of the suspects.
+func (w *Worker) allLanes() []*lane {
+	return append(slices.Collect(maps.Values(w.lanes)), w.suspects)
 }
 
 // keep holds a task until its time, or gives it back when the worker drains.
@@ -160,7 +172,7 @@ func (w *Worker) keep(ctx context.Context, it *item) {
 // goes back as well.
 func (w *Worker) drain(work context.Context) {
 	back := w.hold.close()
-	for _, l := range w.lanes {
+	for _, l := range w.allLanes() {
 		back = append(back, l.close()...)
 	}
 	w.giveBack(work, back)
