@@ -82,6 +82,28 @@ type Report struct {
 	Suspects []bide.Task
 }
 
+// last is the time of the last task of a state that was found, for tasks are
+// found in the order of their time.
+func (r Report) last(state bide.State) (last time.Time) {
+	see := func(t bide.Task) {
+		if t.State == state && t.RunAt.After(last) {
+			last = t.RunAt
+		}
+	}
+	for _, f := range r.Finished {
+		see(f.Task)
+	}
+	for _, f := range r.Failed {
+		see(f.Task)
+	}
+	for _, tasks := range [][]bide.Task{r.Overdue, r.Busy, r.Suspects} {
+		for _, t := range tasks {
+			see(t)
+		}
+	}
+	return last
+}
+
 // Finished is a task that is in history now.
 type Finished struct {
 	Task   bide.Task

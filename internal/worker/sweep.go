@@ -25,6 +25,9 @@ const (
 	fullScanLeast = time.Second
 	fullScanMost  = 2500 * time.Millisecond
 	fullScanShare = 20
+	// mostSwept is how many tasks the sweep takes in hand before it waits for
+	// some of them. Tasks whose orders are locked are in hand for as long.
+	mostSwept = 10_000
 )
 
 // scan is the sweep's memory of one group of types.
@@ -50,20 +53,28 @@ func (s *scan) next(grace time.Duration, limit int) (due bide.Due, full bool) {
 	return due, false
 }
 
-// learn moves the marks up to where nothing was left, and reports whether
-// there is likely more to find at once.
-func (s *scan) learn(due bide.Due, full bool, report Report) (more bool) {
+// learn moves the marks up to where nothing is left, and reports whether there
+// is likely more to find at once. A scan that found as many as it may ask for
+// leaves nothing before the last of them: they are finished, or in hand. With
+// too many in hand, when there is no room, it is to find the same again.
+func (s *scan) learn(due bide.Due, full, room bool, report Report) (more bool) {
 	if full {
 		s.fullAt, s.fullTook = time.Now(), report.Scan
 	}
-	if report.Waiting < due.Limit {
-		s.waitingFrom = report.Now
-	}
-	if report.Sent < due.Limit {
-		s.sentFrom = report.Now.Add(-due.Grace)
-	}
 	s.hot = report.Sent >= manySent || s.hot && report.Sent > 0
-	return report.Waiting == due.Limit || report.Sent == due.Limit
+	advance := func(mark *time.Time, found int, state bide.State, from, end time.Time) {
+		if found < due.Limit {
+			*mark = end
+			return
+		}
+		more = more || len(report.Finished) > 0
+		if last := report.last(state); room && last.After(from) {
+			*mark, more = last, true
+		}
+	}
+	advance(&s.waitingFrom, report.Waiting, bide.Waiting, due.WaitingFrom, report.Now)
+	advance(&s.sentFrom, report.Sent, bide.Sent, due.SentFrom, report.Now.Add(-due.Grace))
+	return more
 }
 
 // sweepLoop scans for overdue tasks until ctx ends. Executions outlive ctx.
@@ -119,7 +130,7 @@ func (w *Worker) sweep(ctx context.Context, s *scan, find func(context.Context, 
 		return false
 	}
 	due, full := s.next(w.grace(s.hot), w.cfg.SweepLimit)
-	if s.careful = s.careful && !w.swept.empty(); s.careful {
+	if s.careful = s.careful && w.swept.size() > 0; s.careful {
 		find = w.executor.Overdue
 	}
 	report, err := find(ctx, due)
@@ -128,7 +139,7 @@ func (w *Worker) sweep(ctx context.Context, s *scan, find func(context.Context, 
 		return false
 	}
 	w.settle(ctx, report, map[int64][]*item{}, bide.ViaSweep)
-	return s.learn(due, full, report)
+	return s.learn(due, full, w.swept.size() < mostSwept, report)
 }
 
 // sweepFailed passes the tasks of a failed scan on to their lanes, where a
@@ -168,10 +179,10 @@ func (s *sweptSet) add(id int64) bool {
 	return true
 }
 
-func (s *sweptSet) empty() bool {
+func (s *sweptSet) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.ids) == 0
+	return len(s.ids)
 }
 
 func (s *sweptSet) remove(id int64) {
