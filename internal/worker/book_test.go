@@ -129,11 +129,11 @@ func (b *book) Peek(_ context.Context, ids []int64) (tasks []bide.Task, now time
 	return tasks, now, err
 }
 
-func (b *book) GiveBack(_ context.Context, ids []int64, runAts []time.Time) (n int, err error) {
+func (b *book) GiveBack(ctx context.Context, ids []int64, runAts []time.Time) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, err := b.enter("give back", bide.Due{}, ids...); err != nil {
-		return 0, err
+	if _, err := b.enter("give back", bide.Due{}, ids...); err != nil || ctx.Err() != nil {
+		return 0, errors.Join(err, ctx.Err())
 	}
 	for i, id := range ids {
 		if t := b.tasks[id]; t != nil && t.State == bide.Sent && t.RunAt.Equal(runAts[i]) {
@@ -266,6 +266,9 @@ func (b *book) Retry(_ context.Context, failures []Failure) (ended []bide.Ended,
 			return nil, err
 		}
 		t := b.tasks[f.Task.ID]
+		if t == nil || !b.executable(t) || t.RunAt.After(now) {
+			continue // a copy of it was quicker
+		}
 		t.Attempts++
 		t.State, t.RunAt = bide.Waiting, now.Add(time.Second)
 		if t.Attempts == b.mostAttempts {

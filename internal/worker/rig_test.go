@@ -103,12 +103,14 @@ type line struct {
 	acked chan struct{} // holds a token when an acknowledgement has come
 	ready chan func(bide.Delivery)
 	fatal chan error
+	// patience bounds the drain.
+	patience time.Duration
 }
 
 func newLine() *line {
 	return &line{
 		state: bide.SessionUp, acked: make(chan struct{}, 1),
-		ready: make(chan func(bide.Delivery), 1), fatal: make(chan error, 1),
+		ready: make(chan func(bide.Delivery), 1), fatal: make(chan error, 1), patience: time.Minute,
 	}
 }
 
@@ -124,7 +126,7 @@ func (l *line) is(state bide.SessionState) {
 	l.state = state
 }
 
-// Subscribe drains for a minute at most.
+// Subscribe implements bide.Subscriber.
 func (l *line) Subscribe(ctx context.Context, handle func(bide.Delivery)) error {
 	l.ready <- handle
 	select {
@@ -132,7 +134,7 @@ func (l *line) Subscribe(ctx context.Context, handle func(bide.Delivery)) error 
 		return err
 	case <-ctx.Done():
 	}
-	patience := time.After(time.Minute)
+	patience := time.After(l.patience)
 	for l.unacked() > 0 {
 		select {
 		case <-l.acked:
