@@ -9,8 +9,9 @@ import (
 	"github.com/bide-mq/bide/levels"
 )
 
-// deliver publishes a batch and settles it. claimedAt is the local time of the
-// claim's answer, which ties the database's clock to ours.
+// deliver publishes a batch and settles it. claimedAt is the local time before
+// the claim, which ties the database's clock to ours on the late side: a task
+// is rather sent by the next lower level than too late.
 func (r *Relay) deliver(ctx context.Context, batch bide.Batch, claimedAt time.Time) {
 	now := batch.Now.Add(time.Since(claimedAt))
 	sends, back := r.route(batch, now)
@@ -65,22 +66,21 @@ func (r *Relay) judge(ctx context.Context, sends []bide.Send, outcomes []bide.Ou
 		status bide.Status
 	}
 	counts := map[fate]int{}
-	reasons := map[int]error{}
+	reasons := map[fate]error{}
 	for i, o := range outcomes {
-		counts[fate{sends[i].Level, o.Status}]++
-		if o.Status != bide.Confirmed && reasons[sends[i].Level] == nil {
-			reasons[sends[i].Level] = o.Err
+		f := fate{sends[i].Level, o.Status}
+		counts[f]++
+		if reasons[f] == nil {
+			reasons[f] = o.Err
+		}
+		if errors.Is(o.Err, bide.ErrConfirmTimeout) || errors.Is(o.Err, bide.ErrUnroutable) {
+			r.gates.close(f.level)
 		}
 	}
 	for f, n := range counts {
 		r.observer.Published(f.level, f.status, n)
 		if f.status != bide.Confirmed {
-			r.log.WarnContext(ctx, "publish", "level", f.level, "status", f.status.String(), "messages", n, "err", reasons[f.level])
-		}
-	}
-	for level, err := range reasons {
-		if errors.Is(err, bide.ErrConfirmTimeout) || errors.Is(err, bide.ErrUnroutable) {
-			r.gates.close(level)
+			r.log.WarnContext(ctx, "publish", "level", f.level, "status", f.status.String(), "messages", n, "err", reasons[f])
 		}
 	}
 }

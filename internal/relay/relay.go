@@ -103,9 +103,9 @@ func (r *Relay) Run(ctx context.Context) error {
 func (r *Relay) claimLoop(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer r.batches.Wait()
 	stopDrain := context.AfterFunc(ctx, func() { time.AfterFunc(r.cfg.Drain, cancel) })
 	defer stopDrain()
+	defer r.batches.Wait()
 
 	for ctx.Err() == nil {
 		if again := r.claim(work); !again {
@@ -125,6 +125,7 @@ func (r *Relay) claim(ctx context.Context) (again bool) {
 	if len(windows) == 0 {
 		return false
 	}
+	claimedAt := time.Now()
 	batch, err := r.ledger.Claim(ctx, windows)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -137,7 +138,6 @@ func (r *Relay) claim(ctx context.Context) (again bool) {
 	}
 	r.observer.Claimed(len(batch.Tasks))
 	full := r.gates.enter(batch.Tasks, windows)
-	claimedAt := time.Now()
 	r.batches.Go(func() { r.deliver(ctx, batch, claimedAt) })
 	return full
 }
