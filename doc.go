@@ -1,6 +1,7 @@
 // Package bide is the vocabulary that the parts of the service share: the
-// message that travels through a broker, and the two ports, [Publisher] and
-// [Subscriber], that a broker driver implements.
+// message that travels through a broker, the two ports, [Publisher] and
+// [Subscriber], that a broker driver implements, and the [Finding] that a check
+// comes to.
 //
 // # The claim check
 //

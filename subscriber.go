@@ -5,14 +5,15 @@ import "context"
 // Subscriber receives what a broker delivers.
 type Subscriber interface {
 	// Subscribe calls handle for each delivery, across as many sessions as it
-	// takes, until ctx ends. handle must not block for long and must lead to
-	// one Ack per delivery, from any goroutine, however late.
+	// takes, until ctx ends. handle is called from several goroutines at once.
+	// It must not block for long and must lead to one Ack per delivery, from
+	// any goroutine, however late.
 	//
 	// When ctx ends, Subscribe stops asking for messages, passes on the ones
 	// that had already arrived, waits until every delivery of the living
 	// session is acknowledged or the driver's drain timeout is over, and
-	// returns nil. It returns an error only for a fault that no retry mends,
-	// such as topology that exists with other arguments.
+	// returns nil. It returns an error, a [*Fault], only where no retry mends
+	// it, such as for topology that exists with other arguments.
 	Subscribe(ctx context.Context, handle func(Delivery)) error
 	// Session says whether deliveries can be expected to arrive now.
 	Session() Session

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -229,6 +230,6 @@ func (c Config) endpoint() string {
 	if err != nil {
 		return "(invalid url)"
 	}
-	u := url.URL{Scheme: uri.Scheme, Host: fmt.Sprintf("%s:%d", uri.Host, uri.Port), Path: "/" + uri.Vhost}
+	u := url.URL{Scheme: uri.Scheme, Host: fmt.Sprintf("%s:%d", uri.Host, uri.Port), Path: "/" + strings.TrimPrefix(uri.Vhost, "/")}
 	return u.String()
 }

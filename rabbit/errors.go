@@ -34,13 +34,9 @@ func isCode(err error, code int) bool {
 // into faults.
 func translateDial(cfg Config, err error) error {
 	uri, _ := cfg.uri()
-	fault := &Fault{Err: err, Finding: Finding{Severity: Error, Subject: "connection to " + cfg.endpoint()}}
+	fault := &bide.Fault{Err: err, Finding: bide.Finding{Severity: bide.SeverityError, Subject: "connection to " + cfg.endpoint()}}
 	switch {
 	case isCode(err, amqp.AccessRefused), errors.Is(err, amqp.ErrCredentials):
-		// RabbitMQ gives the reason only to clients that announce
-		// authentication_failure_close, which the library cannot. To the others
-		// it closes the socket after 3 s, and so does a broker that goes away.
-		fault.doubtful = errors.Is(err, amqp.ErrCredentials)
 		fault.Problem = fmt.Sprintf("the broker refuses user %q", uri.Username)
 		fault.Remedy = "check the user's name and password; guest is for connections from the broker's own host only"
 	case isCode(err, amqp.NotAllowed) && !limitReached(err):
@@ -58,6 +54,13 @@ func translateDial(cfg Config, err error) error {
 	return fault
 }
 
+// doubtful reports whether a fault may also be a connection that was lost; it
+// counts when it comes twice in a row. RabbitMQ says why it refuses a user only
+// to clients that announce authentication_failure_close, which the library
+// cannot. To the others it closes the socket after 3 s, and so does a broker
+// that goes away.
+func doubtful(fault *bide.Fault) bool { return errors.Is(fault, amqp.ErrCredentials) }
+
 func untrusted(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
@@ -70,7 +73,7 @@ func limitReached(err error) bool { return strings.Contains(err.Error(), "limit"
 // translateQueue turns those refusals of an operation on a queue that stay the
 // same into faults.
 func translateQueue(operation, queue string, err error) error {
-	fault := &Fault{Err: err, Finding: Finding{Severity: Error, Subject: "queue " + queue}}
+	fault := &bide.Fault{Err: err, Finding: bide.Finding{Severity: bide.SeverityError, Subject: "queue " + queue}}
 	switch {
 	case isCode(err, amqp.PreconditionFailed):
 		fault.Problem = "it exists with other arguments"

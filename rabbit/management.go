@@ -64,7 +64,6 @@ type queueInfo struct {
 	Name      string          `json:"name"`
 	Type      QueueType       `json:"type"`
 	Messages  int             `json:"messages_ready"`
-	Consumers *int            `json:"consumers"`
 	Members   []string        `json:"members"`
 	Online    []string        `json:"online"`
 	Policy    string          `json:"policy"`
@@ -126,6 +125,9 @@ func (m *management) disabledFlag(ctx context.Context, name string) (bool, error
 	return false, nil
 }
 
+// errDenied: the API knows who asks, or not, and does not answer him.
+var errDenied = errors.New("denied")
+
 // get reads one resource. Its errors name the path only.
 func (m *management) get(ctx context.Context, query url.Values, into any, path ...string) error {
 	for i, part := range path {
@@ -147,7 +149,11 @@ func (m *management) get(ctx context.Context, query url.Values, into any, path .
 		return fmt.Errorf("management %s: %w", resource, err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	switch response.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("management %s: %w: %s", resource, errDenied, response.Status)
+	default:
 		return fmt.Errorf("management %s: %s", resource, response.Status)
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, managementLimit)).Decode(into); err != nil {

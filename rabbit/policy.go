@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/bide-mq/bide"
 )
 
 // The broker renews what it says of policies every 5 s
@@ -36,7 +38,7 @@ func (q queueInfo) definition() (p policy) {
 
 // checkPolicies asks the management API what policies do to the configured
 // queues.
-func checkPolicies(ctx context.Context, cfg Config) ([]Finding, error) {
+func checkPolicies(ctx context.Context, cfg Config) ([]bide.Finding, error) {
 	m, err := newManagement(cfg)
 	if err != nil {
 		return nil, err
@@ -49,23 +51,23 @@ func checkPolicies(ctx context.Context, cfg Config) ([]Finding, error) {
 }
 
 // policyFindings says what policies do to the configured queues.
-func (c Config) policyFindings(queues map[string]queueInfo) []Finding {
-	var findings []Finding
+func (c Config) policyFindings(queues map[string]queueInfo) []bide.Finding {
+	var findings []bide.Finding
 	ttls, _ := c.ttls()
 	for i, name := range c.Queues() {
 		q, there := queues[name]
 		if !there {
 			continue
 		}
-		report := func(severity Severity, problem string) {
-			findings = append(findings, Finding{
+		report := func(severity bide.Severity, problem string) {
+			findings = append(findings, bide.Finding{
 				Severity: severity, Subject: "queue " + name, Problem: q.policies() + " " + problem,
 				Remedy: "exclude the queue from the policy, by a pattern that does not match it or by a policy of higher priority",
 			})
 		}
 		if !q.known() {
-			findings = append(findings, Finding{
-				Severity: Warning, Subject: "queue " + name,
+			findings = append(findings, bide.Finding{
+				Severity: bide.SeverityWarning, Subject: "queue " + name,
 				Problem: "the broker does not say which policies apply", Remedy: "check again in a few seconds",
 			})
 			continue
@@ -94,35 +96,35 @@ func (q queueInfo) policies() string {
 // checkTierPolicy looks for what lets messages out early, drops or refuses
 // them. A policy's dead-letter settings yield to the queue's own arguments, so
 // they are harmless, but its overflow prevails.
-func (c Config) checkTierPolicy(ttl time.Duration, p policy, report func(Severity, string)) {
+func (c Config) checkTierPolicy(ttl time.Duration, p policy, report func(bide.Severity, string)) {
 	if p.MessageTTL != nil && *p.MessageTTL < float64(ttl.Milliseconds()) {
-		report(Error, fmt.Sprintf("sets message-ttl to %.0f ms: messages arrive after that instead of %s", *p.MessageTTL, ttl))
+		report(bide.SeverityError, fmt.Sprintf("sets message-ttl to %.0f ms: messages arrive after that instead of %s", *p.MessageTTL, ttl))
 	}
 	if p.Expires != nil {
-		report(Error, "sets expires: the broker deletes the queue with all its messages")
+		report(bide.SeverityError, "sets expires: the broker deletes the queue with all its messages")
 	}
 	if c.QueueType == Quorum && p.Overflow != "" && p.Overflow != "reject-publish" {
-		report(Error, fmt.Sprintf("sets overflow to %s: dead-lettering falls back to at-most-once", p.Overflow))
+		report(bide.SeverityError, fmt.Sprintf("sets overflow to %s: dead-lettering falls back to at-most-once", p.Overflow))
 	}
 	if !p.bounded() {
 		return
 	}
 	if c.QueueType == Quorum && (p.Overflow == "" || p.Overflow == "reject-publish") {
-		report(Warning, "bounds the queue's length: the broker refuses messages when it is full, and their tasks fire late")
+		report(bide.SeverityWarning, "bounds the queue's length: the broker refuses messages when it is full, and their tasks fire late")
 		return
 	}
-	report(Error, "bounds the queue's length: messages arrive early when it is full")
+	report(bide.SeverityError, "bounds the queue's length: messages arrive early when it is full")
 }
 
-func checkDeliveryPolicy(p policy, report func(Severity, string)) {
+func checkDeliveryPolicy(p policy, report func(bide.Severity, string)) {
 	if p.MessageTTL != nil {
-		report(Error, fmt.Sprintf("sets message-ttl to %.0f ms: messages that are not consumed by then are dropped", *p.MessageTTL))
+		report(bide.SeverityError, fmt.Sprintf("sets message-ttl to %.0f ms: messages that are not consumed by then are dropped", *p.MessageTTL))
 	}
 	if p.Expires != nil {
-		report(Error, "sets expires: without a consumer the broker deletes the queue with all its messages")
+		report(bide.SeverityError, "sets expires: without a consumer the broker deletes the queue with all its messages")
 	}
 	if p.bounded() {
-		report(Warning, "bounds the queue's length: messages are dropped, or kept in their tier, when it is full")
+		report(bide.SeverityWarning, "bounds the queue's length: messages are dropped, or kept in their tier, when it is full")
 	}
 }
 

@@ -61,7 +61,7 @@ func (p *Publisher) Capabilities() bide.Capabilities {
 
 // Run keeps a session until ctx ends, then waits for the confirms of what was
 // written, no longer than the confirm timeout, and returns nil. It returns an
-// error that wraps a [*Fault] when the first session meets a fault that no
+// error that wraps a [*bide.Fault] when the first session meets a fault that no
 // retry mends.
 func (p *Publisher) Run(ctx context.Context) error { return p.sup.run(ctx, p.serve) }
 

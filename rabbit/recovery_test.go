@@ -209,7 +209,7 @@ func TestRemovedTierDrains(t *testing.T) {
 	brokertest.Start(t, newPublisher(t, fewer))
 	receiveAll(t, consume(t, newSubscriber(t, fewer), true), 50)
 	fewer.ManagementURL = management
-	requireFinding(t, rabbit.Check(t.Context(), fewer), rabbit.Info, "queue "+cfg.Queues()[3], "is a tier that the configuration does not have")
+	requireFinding(t, rabbit.Check(t.Context(), fewer), bide.SeverityInfo, "queue "+cfg.Queues()[3], "is a tier that the configuration does not have")
 }
 
 // TestQueueTypeSwitch: messages of the old type's tiers and delivery queue
@@ -253,7 +253,7 @@ func TestLaterFaultIsRetried(t *testing.T) {
 	require.NoError(t, err)
 	proxy.Cut()
 	require.Eventually(t, func() bool {
-		fault := new(rabbit.Fault)
+		fault := new(bide.Fault)
 		return p.Session().State == bide.SessionDown && errors.As(p.Session().Err, &fault)
 	}, patience, time.Millisecond)
 	_, err = ch.QueueDelete(tier, false, false, false)

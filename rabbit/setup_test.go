@@ -35,9 +35,9 @@ func startUp(t *testing.T, cfg rabbit.Config) (publisher, subscriber error) {
 func requireFault(t *testing.T, err error, subject, problem, remedy string) {
 	t.Helper()
 	require.Error(t, err)
-	fault := new(rabbit.Fault)
+	fault := new(bide.Fault)
 	require.ErrorAs(t, err, &fault)
-	require.Equal(t, rabbit.Error, fault.Severity)
+	require.Equal(t, bide.SeverityError, fault.Severity)
 	require.Contains(t, fault.Subject, subject)
 	require.Contains(t, fault.Problem, problem)
 	require.Contains(t, fault.Remedy, remedy)
@@ -45,7 +45,7 @@ func requireFault(t *testing.T, err error, subject, problem, remedy string) {
 	require.ErrorContains(t, err, remedy)
 }
 
-func requireFinding(t *testing.T, findings []rabbit.Finding, severity rabbit.Severity, subject, problem string) {
+func requireFinding(t *testing.T, findings []bide.Finding, severity bide.Severity, subject, problem string) {
 	t.Helper()
 	for _, f := range findings {
 		if f.Subject == subject && f.Severity == severity && bytes.Contains([]byte(f.Problem), []byte(problem)) {
@@ -75,7 +75,7 @@ func TestTopologyWithOtherArguments(t *testing.T) {
 			}
 			requireFault(t, subscriber, names[0], "other arguments", "rabbitmqctl delete_queue "+names[0])
 			findings := rabbit.Check(t.Context(), cfg)
-			requireFinding(t, findings, rabbit.Error, "queue "+names[2], "other arguments")
+			requireFinding(t, findings, bide.SeverityError, "queue "+names[2], "other arguments")
 		})
 	}
 }
@@ -145,7 +145,7 @@ func TestWrongVirtualHost(t *testing.T) {
 	}
 	findings := rabbit.Check(t.Context(), cfg)
 	require.Contains(t, findings[0].Problem, "no-such-vhost")
-	require.Equal(t, rabbit.Error, findings[0].Severity)
+	require.Equal(t, bide.SeverityError, findings[0].Severity)
 }
 
 func TestWrongPassword(t *testing.T) {
@@ -227,23 +227,23 @@ func TestPolicies(t *testing.T) {
 		kind       string
 		definition string
 		queue      int
-		severity   rabbit.Severity
+		severity   bide.Severity
 		problem    string
 		queueType  rabbit.QueueType
 	}{
-		{"shorter ttl", "policies", `{"message-ttl":100}`, 1, rabbit.Error, "sets message-ttl to 100 ms", rabbit.Quorum},
-		{"operator's ttl", "operator-policies", `{"message-ttl":100}`, 2, rabbit.Error, "operator policy", rabbit.Quorum},
-		{"longer ttl on the delivery queue", "policies", `{"message-ttl":100000000}`, 0, rabbit.Error, "sets message-ttl", rabbit.Quorum},
-		{"expires", "policies", `{"expires":100000000}`, 1, rabbit.Error, "sets expires", rabbit.Quorum},
-		{"overflow", "policies", `{"overflow":"drop-head"}`, 1, rabbit.Error, "at-most-once", rabbit.Quorum},
-		{"length", "policies", `{"max-length":100000}`, 1, rabbit.Warning, "bounds the queue's length", rabbit.Quorum},
-		{"length in bytes", "policies", `{"max-length-bytes":100000000}`, 0, rabbit.Warning, "bounds the queue's length", rabbit.Quorum},
-		{"length of a classic tier", "policies", `{"max-length":100000}`, 1, rabbit.Error, "arrive early", rabbit.Classic},
+		{"shorter ttl", "policies", `{"message-ttl":100}`, 1, bide.SeverityError, "sets message-ttl to 100 ms", rabbit.Quorum},
+		{"operator's ttl", "operator-policies", `{"message-ttl":100}`, 2, bide.SeverityError, "operator policy", rabbit.Quorum},
+		{"longer ttl on the delivery queue", "policies", `{"message-ttl":100000000}`, 0, bide.SeverityError, "sets message-ttl", rabbit.Quorum},
+		{"expires", "policies", `{"expires":100000000}`, 1, bide.SeverityError, "sets expires", rabbit.Quorum},
+		{"overflow", "policies", `{"overflow":"drop-head"}`, 1, bide.SeverityError, "at-most-once", rabbit.Quorum},
+		{"length", "policies", `{"max-length":100000}`, 1, bide.SeverityWarning, "bounds the queue's length", rabbit.Quorum},
+		{"length in bytes", "policies", `{"max-length-bytes":100000000}`, 0, bide.SeverityWarning, "bounds the queue's length", rabbit.Quorum},
+		{"length of a classic tier", "policies", `{"max-length":100000}`, 1, bide.SeverityError, "arrive early", rabbit.Classic},
 	}
 	results := make([]struct {
 		queue     string
 		publisher error
-		findings  []rabbit.Finding
+		findings  []bide.Finding
 	}, len(tests))
 	var waiting sync.WaitGroup
 	for i, tt := range tests {
@@ -259,7 +259,7 @@ func TestPolicies(t *testing.T) {
 		waiting.Go(func() {
 			r.queue = queue
 			living := 8 * time.Second // longer than the broker's statistics take
-			if tt.severity == rabbit.Error {
+			if tt.severity == bide.SeverityError {
 				living = patience
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), living)
@@ -272,7 +272,7 @@ func TestPolicies(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := results[i]
-			if tt.severity == rabbit.Error {
+			if tt.severity == bide.SeverityError {
 				requireFault(t, r.publisher, r.queue, tt.problem, "exclude the queue from the policy")
 			} else {
 				require.NoError(t, r.publisher)

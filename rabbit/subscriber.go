@@ -35,7 +35,7 @@ func NewSubscriber(cfg Config, logger *slog.Logger) (*Subscriber, error) {
 }
 
 // Subscribe implements [bide.Subscriber]. It calls handle from several
-// goroutines at once, one per consuming channel. The error wraps a [*Fault].
+// goroutines at once, one per consuming channel. The error wraps a [*bide.Fault].
 func (r *Subscriber) Subscribe(ctx context.Context, handle func(bide.Delivery)) error {
 	return r.sup.run(ctx, func(ctx context.Context, s *session, up func()) error {
 		return r.serve(ctx, s, handle, up)

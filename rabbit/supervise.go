@@ -59,8 +59,8 @@ func (v *supervisor) run(ctx context.Context, serve func(ctx context.Context, s 
 		if ctx.Err() != nil {
 			break
 		}
-		if fault, ok := errors.AsType[*Fault](err); ok && !v.started.Load() {
-			if doubts++; !fault.doubtful || doubts > 1 {
+		if fault, ok := errors.AsType[*bide.Fault](err); ok && !v.started.Load() {
+			if doubts++; !doubtful(fault) || doubts > 1 {
 				return err
 			}
 		} else {
@@ -105,8 +105,8 @@ func (v *supervisor) startUp(s *session) {
 		}
 		var faults []error
 		for _, f := range findings {
-			if f.Severity == Error {
-				faults = append(faults, &Fault{Finding: f})
+			if f.Severity == bide.SeverityError {
+				faults = append(faults, &bide.Fault{Finding: f})
 				continue
 			}
 			v.log.WarnContext(ctx, "broker check", "role", v.role, "subject", f.Subject, "problem", f.Problem, "remedy", f.Remedy)

@@ -98,14 +98,20 @@ func declareDelivery(ctx context.Context, conn *amqp.Connection, cfg Config) err
 
 // exists reports whether the queue is there.
 func exists(conn *amqp.Connection, name string) (bool, error) {
-	err := throwaway(conn, func(ch *amqp.Channel) error {
-		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+	_, there, err := inspect(conn, name)
+	return there, err
+}
+
+// inspect looks at a queue.
+func inspect(conn *amqp.Connection, name string) (q amqp.Queue, there bool, err error) {
+	err = throwaway(conn, func(ch *amqp.Channel) (err error) {
+		q, err = ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		return err
 	})
 	if isCode(err, amqp.NotFound) {
-		return false, nil
+		return q, false, nil
 	}
-	return err == nil, err
+	return q, err == nil, err
 }
 
 func throwaway(conn *amqp.Connection, use func(*amqp.Channel) error) error {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/bide-mq/bide"
 )
 
 // The settings of the broker's dead-letter worker that suit tiers. By default
@@ -25,24 +27,24 @@ const (
 // checkWorker finds out when the dead-letter worker tries again. The API does
 // not show its settings, so a message is let expire in a tier whose target does
 // not exist until shortly after.
-func checkWorker(ctx context.Context, s *session, cfg Config) []Finding {
+func checkWorker(ctx context.Context, s *session, cfg Config) []bide.Finding {
 	const subject = "dead-letter worker"
 	retried, err := deadLetterRetried(ctx, s, cfg)
-	findings := []Finding{{
-		Severity: Info, Subject: subject,
+	findings := []bide.Finding{{
+		Severity: bide.SeverityInfo, Subject: subject,
 		Problem: "its prefetch cannot be read from outside the broker",
 		Remedy: fmt.Sprintf("ask rabbitmqctl eval 'application:get_env(rabbit, dead_letter_worker_consumer_prefetch).'; "+
 			"{ok,%d} in advanced.config lets a tier deliver about twice as fast as the default 32", workerPrefetch),
 	}}
 	switch {
 	case err != nil:
-		findings = append(findings, Finding{
-			Severity: Warning, Subject: subject, Problem: fmt.Sprintf("was not checked: %v", err),
+		findings = append(findings, bide.Finding{
+			Severity: bide.SeverityWarning, Subject: subject, Problem: fmt.Sprintf("was not checked: %v", err),
 			Remedy: "check again when the broker takes messages",
 		})
 	case !retried:
-		findings = append(findings, Finding{
-			Severity: Warning, Subject: subject,
+		findings = append(findings, bide.Finding{
+			Severity: bide.SeverityWarning, Subject: subject,
 			Problem: fmt.Sprintf("does not try again within %s: after the delivery queue was missing, its tiers stay silent for up to 3 minutes", workerPatience),
 			Remedy:  fmt.Sprintf("set {rabbit, [{dead_letter_worker_publisher_confirm_timeout, %d}]} in advanced.config", workerTimeout.Milliseconds()),
 		})

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/bide-mq/bide"
 )
 
 // bigTable is the size in rows from which reading a table whole, for every
@@ -19,8 +21,8 @@ const bigTable = 10_000
 // table whole, by the planner's choice for ids that it does not know. It also
 // warns of a lock key that several rows may share. It changes nothing, and
 // passes over handlers that [Set.Prepare] has not found sound.
-func (s *Set) Advise(ctx context.Context, db DB) ([]Finding, error) {
-	var advice []Finding
+func (s *Set) Advise(ctx context.Context, db DB) ([]bide.Finding, error) {
+	var advice []bide.Finding
 	for _, h := range s.handlers {
 		if h.plan == nil {
 			continue
@@ -37,8 +39,8 @@ func (s *Set) Advise(ctx context.Context, db DB) ([]Finding, error) {
 	return advice, nil
 }
 
-func (h *statement) advise(ctx context.Context, conn *pgx.Conn) ([]Finding, error) {
-	var advice []Finding
+func (h *statement) advise(ctx context.Context, conn *pgx.Conn) ([]bide.Finding, error) {
+	var advice []bide.Finding
 	if h.target != nil {
 		scans, err := h.bigScans(ctx, conn, h.plan.lock)
 		if err != nil {
@@ -46,42 +48,20 @@ func (h *statement) advise(ctx context.Context, conn *pgx.Conn) ([]Finding, erro
 		}
 		table, key := h.target.quoted()
 		for _, scan := range scans {
-			advice = append(advice, h.source.finding(h.lockAt, "lock reads all of "+scan.table()+" for each batch",
+			advice = append(advice, h.source.advice(h.lockAt, "lock reads all of "+scan.table()+" for each batch",
 				fmt.Sprintf("create an index: CREATE UNIQUE INDEX CONCURRENTLY ON %s (%s)", table, key)))
 		}
 		if !h.plan.unique {
-			advice = append(advice, h.source.finding(h.lockAt, h.target.String()+" is not unique, and a task waits until it has all of its rows",
+			advice = append(advice, h.source.advice(h.lockAt, h.target.String()+" is not unique, and a task waits until it has all of its rows",
 				"name the primary key, if a task means one row"))
 		}
 	}
 	scans, err := h.bigScans(ctx, conn, h.query.value)
 	for _, scan := range scans {
-		advice = append(advice, h.source.finding(h.query.start, "statement reads all of "+scan.table()+scan.purpose()+" for each batch",
+		advice = append(advice, h.source.advice(h.query.start, "statement reads all of "+scan.table()+scan.purpose()+" for each batch",
 			"create an index that its condition can use, or write the condition so that an index fits"))
 	}
 	return advice, err
-}
-
-// scan is a node of a plan in EXPLAIN's JSON form.
-type scan struct {
-	Type   string `json:"Node Type"`
-	Schema string `json:"Schema"`
-	Table  string `json:"Relation Name"`
-	Filter string `json:"Filter"`
-	Plans  []scan `json:"Plans"`
-	// rows is the table's size.
-	rows float64
-}
-
-func (s scan) table() string {
-	return fmt.Sprintf("%s.%s (about %.0f rows)", s.Schema, s.Table, s.rows)
-}
-
-func (s scan) purpose() string {
-	if s.Filter == "" {
-		return ""
-	}
-	return " to find " + s.Filter
 }
 
 //go:embed size.sql
@@ -99,6 +79,7 @@ func (h *statement) bigScans(ctx context.Context, conn *pgx.Conn, sql string) ([
 	}
 	var big []scan
 	for _, e := range explained {
+		parameters := e.Plan.parameters(h.plan.ids.name)
 		for _, s := range e.Plan.sequential() {
 			if slices.ContainsFunc(big, func(o scan) bool { return o.Schema == s.Schema && o.Table == s.Table }) {
 				continue
@@ -108,23 +89,12 @@ func (h *statement) bigScans(ctx context.Context, conn *pgx.Conn, sql string) ([
 				return nil, err
 			}
 			if s.rows > bigTable {
+				s.Filter = withParameters(s.Filter, parameters)
 				big = append(big, s)
 			}
 		}
 	}
 	return big, nil
-}
-
-// sequential returns the sequential scans of a plan.
-func (s scan) sequential() []scan {
-	var found []scan
-	if s.Type == "Seq Scan" {
-		found = append(found, s)
-	}
-	for _, child := range s.Plans {
-		found = append(found, child.sequential()...)
-	}
-	return found
 }
 
 // withUnknownIDs puts sub-selects in the place of the parameters. The planner

@@ -1,7 +1,6 @@
 package handler_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +25,10 @@ func TestAdvise(t *testing.T) {
 		{"small table", "lock: shop.orders(id)\nsql: SELECT id FROM shop.small WHERE id = ANY ($1) AND code > ''", nil},
 		{"without lock, by key", "sql: DELETE FROM shop.big WHERE id = ANY ($1::bigint[]) RETURNING id", nil},
 		{"without lock, by a cast that no index has", "sql: |\n  DELETE FROM shop.big\n  WHERE id::text = ANY ($1) RETURNING id", []string{
-			"h.yaml:3:10: statement reads all of shop.big (about 20000 rows) to find ((big.id)::text = ANY ($0)) for each batch; create an index that its condition can use, or write the condition so that an index fits",
+			"h.yaml:3:10: statement reads all of shop.big (about 20000 rows) to find ((big.id)::text = ANY ($1)) for each batch; create an index that its condition can use, or write the condition so that an index fits",
+		}},
+		{"payloads, and a sub-select of its own", "sql: |\n  SELECT code FROM shop.big\n  WHERE code = ANY ($1) AND status = $2[1] #>> '{}' AND code > (SELECT max(code) FROM shop.small)", []string{
+			"h.yaml:3:10: statement reads all of shop.big (about 20000 rows) to find ((big.code > (sub-select)) AND (big.status = (($2)[1] #>> '{}'::text[])) AND (big.code = ANY ($1))) for each batch; create an index that its condition can use, or write the condition so that an index fits",
 		}},
 		{"a table beside", "lock: shop.big(id)\nsql: SELECT id FROM unnest($1) AS u (id) WHERE EXISTS (SELECT FROM shop.big WHERE code = 'x') AND EXISTS (SELECT FROM shop.big AS b WHERE b.status = 'x')", []string{
 			"h.yaml:4:10: statement reads all of shop.big (about 20000 rows) to find (big.code = 'x'::text) for each batch; create an index that its condition can use, or write the condition so that an index fits",
@@ -45,8 +47,7 @@ func TestAdvise(t *testing.T) {
 			require.NoError(t, err)
 			var got []string
 			for _, a := range advice {
-				// PostgreSQL 17 names a sub-select otherwise.
-				got = append(got, strings.ReplaceAll(a.String(), "(InitPlan 1).col1", "$0"))
+				got = append(got, a.String())
 			}
 			require.Equal(t, tt.want, got)
 		})

@@ -46,7 +46,7 @@
 //
 // [Parse] finds what the text alone shows. [Set.Prepare] holds the statements
 // against the database: tables, types, columns, privileges. Both report every
-// fault at once, each as a [FaultError] with file, line and remedy. [Set.Advise]
+// fault at once, each as a [*bide.Fault] with file, line and remedy. [Set.Advise]
 // looks for statements that are right but will be slow.
 //
 // Ids are compared as the database compares them: biz_ids 00 and 0 name the

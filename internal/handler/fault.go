@@ -4,27 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/bide-mq/bide"
 )
-
-// Finding is one thing that is wrong with a handlers file, or could be better.
-// Line and Column count from 1, Column in characters.
-type Finding struct {
-	File    string
-	Line    int
-	Column  int
-	Problem string
-	// Remedy is what to do about it.
-	Remedy string
-}
-
-func (f Finding) String() string {
-	return fmt.Sprintf("%s:%d:%d: %s; %s", f.File, f.Line, f.Column, f.Problem, f.Remedy)
-}
-
-// FaultError is a finding that keeps a file from being used.
-type FaultError struct{ Finding }
-
-func (e FaultError) Error() string { return e.String() }
 
 // source is a handlers file, kept to say where things are in it.
 type source struct {
@@ -39,12 +21,17 @@ func newSource(name string, data []byte) *source {
 // place is a line and a column, both from 1, in characters.
 type place struct{ line, column int }
 
-func (s *source) finding(at place, problem, remedy string) Finding {
-	return Finding{File: s.name, Line: at.line, Column: at.column, Problem: problem, Remedy: remedy}
+func (s *source) finding(severity bide.Severity, at place, problem, remedy string) bide.Finding {
+	subject := fmt.Sprintf("%s:%d:%d", s.name, at.line, at.column)
+	return bide.Finding{Severity: severity, Subject: subject, Problem: problem, Remedy: remedy}
 }
 
-func (s *source) fault(at place, problem, remedy string) FaultError {
-	return FaultError{s.finding(at, problem, remedy)}
+func (s *source) fault(at place, problem, remedy string) *bide.Fault {
+	return &bide.Fault{Finding: s.finding(bide.SeverityError, at, problem, remedy)}
+}
+
+func (s *source) advice(at place, problem, remedy string) bide.Finding {
+	return s.finding(bide.SeverityWarning, at, problem, remedy)
 }
 
 // text is a string value of the file.

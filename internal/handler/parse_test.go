@@ -1,6 +1,7 @@
 package handler_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/handler"
 )
 
@@ -157,13 +159,13 @@ func TestParseNamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestFaultErrorSaysWhere(t *testing.T) {
+func TestAFaultSaysWhere(t *testing.T) {
 	t.Parallel()
 	_, err := handler.Parse("h.yaml", []byte("handlers:\n  a:\n    sql: |\n      COMMIT\n"))
-	var fault handler.FaultError
+	var fault *bide.Fault
 	require.ErrorAs(t, err, &fault)
-	require.Equal(t, "h.yaml", fault.File)
-	require.Equal(t, [2]int{4, 7}, [2]int{fault.Line, fault.Column})
+	require.Equal(t, bide.SeverityError, fault.Severity)
+	require.Equal(t, "h.yaml:4:7", fault.Subject)
 	require.Equal(t, "statement begins with COMMIT", fault.Problem)
 	require.NotEmpty(t, fault.Remedy)
 }
@@ -203,11 +205,14 @@ func FuzzParse(f *testing.F) {
 		joined, ok := err.(interface{ Unwrap() []error })
 		require.True(t, ok)
 		for _, e := range joined.Unwrap() {
-			var fault handler.FaultError
+			var fault *bide.Fault
 			require.ErrorAs(t, e, &fault)
-			require.Positive(t, fault.Line)
-			require.Positive(t, fault.Column)
-			require.LessOrEqual(t, fault.Line, strings.Count(file, "\n")+strings.Count(file, "\r")+2)
+			var line, column int
+			_, err := fmt.Sscanf(fault.Subject, "h.yaml:%d:%d", &line, &column)
+			require.NoError(t, err)
+			require.Positive(t, line)
+			require.Positive(t, column)
+			require.LessOrEqual(t, line, strings.Count(file, "\n")+strings.Count(file, "\r")+2)
 		}
 	})
 }

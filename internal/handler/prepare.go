@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/bide-mq/bide"
 )
 
 // DB begins transactions: a *pgxpool.Pool or a *pgx.Conn.
@@ -18,13 +20,13 @@ type DB interface {
 
 // Prepare checks the handlers against the database, as the role that db is,
 // and makes them usable. It changes nothing. Where handlers are at fault, the
-// error joins a [FaultError] for each thing that is wrong; any other error means
+// error joins a [*bide.Fault] for each thing that is wrong; any other error means
 // that the check itself did not come to an end.
 func (s *Set) Prepare(ctx context.Context, db DB) error {
 	var faults []error
 	for _, h := range s.handlers {
 		err := h.prepare(ctx, db)
-		if fault := (FaultError{}); err != nil && !errors.As(err, &fault) {
+		if _, fault := errors.AsType[*bide.Fault](err); err != nil && !fault {
 			return fmt.Errorf("check handler %q: %w", h.bizType, err)
 		}
 		faults = append(faults, err)

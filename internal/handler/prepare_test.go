@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/handler"
 	"github.com/bide-mq/bide/internal/pgtest"
 )
@@ -129,7 +130,7 @@ func TestPrepareTellsAFaultFromAFailedCheck(t *testing.T) {
 	pool.Close()
 	err := parse(t, closeOrder).Prepare(t.Context(), pool)
 	require.ErrorContains(t, err, `check handler "h": `)
-	var fault handler.FaultError
+	var fault *bide.Fault
 	require.NotErrorAs(t, err, &fault)
 }
 

@@ -22,7 +22,7 @@ func Load(path string) (*Set, error) {
 }
 
 // Parse reads and checks the text of a handlers file; name is what faults call
-// the file. The error joins a [FaultError] for everything that is wrong. Call
+// the file. The error joins a [*bide.Fault] for everything that is wrong. Call
 // [Set.Prepare] before the handlers are used.
 func Parse(name string, data []byte) (*Set, error) {
 	r := reader{source: newSource(name, data)}
