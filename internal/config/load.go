@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"reflect"
 	"strings"
@@ -90,7 +91,8 @@ func unknown() []error {
 	return faults
 }
 
-// secret resolves a value that may be given in a file.
+// secret resolves a value that may be given in a file. The file's name is not
+// quoted: it may be the secret itself, put there by mistake.
 func secret(name, value, file string) (string, error) {
 	switch {
 	case file == "":
@@ -99,8 +101,11 @@ func secret(name, value, file string) (string, error) {
 		return "", fmt.Errorf("BIDE_%s and BIDE_%s_FILE are both set: want one", name, name)
 	}
 	content, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+	if path := new(fs.PathError); errors.As(err, &path) {
+		err = path.Err
+	}
 	if err != nil {
-		return "", fmt.Errorf("BIDE_%s_FILE: %w", name, err)
+		return "", fmt.Errorf("BIDE_%s_FILE: %w: want the path of a file that holds the secret", name, err)
 	}
 	return strings.TrimSpace(string(content)), nil
 }
