@@ -41,9 +41,7 @@ func environment(t *testing.T, variables map[string]string) {
 // with adds variables to ones that suffice.
 func with(variables map[string]string) map[string]string {
 	all := map[string]string{"BIDE_DATABASE_URL": database, "BIDE_RABBITMQ_URL": rabbit}
-	for name, value := range variables {
-		all[name] = value
-	}
+	maps.Copy(all, variables)
 	return all
 }
 
@@ -244,7 +242,7 @@ func TestNoErrorTellsASecret(t *testing.T) {
 		scheme := rapid.SampledFrom([]string{"", "postgres://", "postgres://bide:", "amqp://", "amqps://bide:", "http://a:", "host=x password="})
 		variable := rapid.SampledFrom(slices.Sorted(maps.Keys(secrets))).Draw(rt, "variable") + rapid.SampledFrom([]string{"", "_FILE"}).Draw(rt, "file")
 		value := scheme.Draw(rt, "scheme") + junk.Draw(rt, "before") + canary + junk.Draw(rt, "after")
-		require.NoError(rt, os.Setenv(variable, value))
+		require.NoError(rt, os.Setenv(variable, value)) //nolint:usetesting // for this one check
 		_, producer := LoadProducer()
 		_, consumer := LoadConsumer()
 		require.NoError(rt, os.Unsetenv(variable))

@@ -34,7 +34,7 @@ func TestRelayInAllWeathers(t *testing.T) {
 			}
 			r := launch(t, Config{}, b, confirmed)
 			defer cancel()
-			defer r.stop()
+			defer func() { _ = r.stop() }()
 			for range 6 {
 				pass(2 * time.Second)
 				if rapid.Bool().Draw(t, "cut") {

@@ -18,7 +18,7 @@ func TestNothingIsExecutedBeforeItsTime(t *testing.T) {
 		b, l := newBook(), newLine()
 		b.skew = time.Duration(rapid.Int64Range(-1e12, 1e12).Draw(rt, "skew")) * time.Microsecond
 		r := launch(Config{}, b, l)
-		defer r.stop()
+		defer func() { _ = r.stop() }()
 		n := rapid.IntRange(1, 20).Draw(rt, "tasks")
 		for id := range int64(n) {
 			task := due(id+1, b.skew+time.Duration(rapid.IntRange(0, 2_000_000).Draw(rt, "in"))*time.Microsecond)

@@ -68,7 +68,7 @@ func TestHalvingIsolatesPoison(t *testing.T) {
 			return nil
 		}
 		r := launch(Config{}, b, newLine())
-		defer r.stop()
+		defer func() { _ = r.stop() }()
 		r.deliver(tasks...)
 		pass(10 * time.Millisecond)
 		require.Equal(rt, n-1, r.finished(bide.ViaBroker))
