@@ -230,6 +230,7 @@ func (e *Execution) Abort(ctx context.Context) error { return e.AbortAfter(ctx, 
 // slow.
 func (e *Execution) AbortAfter(ctx context.Context, cause error) error {
 	defer e.conn.Release()
+	e.l.shed(e.conn)
 	dead := e.conn.Conn().IsClosed()
 	if dead && !idledOut(cause) {
 		return nil

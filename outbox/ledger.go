@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -93,6 +94,10 @@ func (l *Ledger) Schema() Schema { return l.schema }
 // transaction pooler such as PgBouncer may stand between. A context that ends
 // cancels the statement and spares the session, so that its transaction is
 // rolled back in good order.
+//
+// Unless the string says otherwise, connections are made to a server that takes
+// writes (target_session_attrs=read-write), and given up when theirs does not
+// any more: after a failover the former primary may go on answering.
 func PoolConfig(connString string, maxConns int) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(connString)
 	if err != nil {
@@ -104,11 +109,21 @@ func PoolConfig(connString string, maxConns int) (*pgxpool.Config, error) {
 	cfg.HealthCheckPeriod = 15 * time.Second
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
+	if !strings.Contains(connString, "target_session_attrs") {
+		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	keep := cfg.ConnConfig.OnPgError
+	cfg.ConnConfig.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
+		return keep(conn, err) && err.Code != readOnlyTransaction
+	}
 	cfg.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelTimeout}
 	}
 	return cfg, nil
 }
+
+// readOnlyTransaction is the SQLSTATE of a write to a server that takes none.
+const readOnlyTransaction = "25006"
 
 // cancelTimeout is how long the server may take to cancel a statement before
 // its session is given up.
@@ -122,5 +137,20 @@ func (l *Ledger) inTx(ctx context.Context, queue func(b *pgx.Batch)) error {
 	b.Queue(l.q["plan_by_index"])
 	queue(b)
 	b.Queue("COMMIT")
-	return l.pool.SendBatch(ctx, b).Close()
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	err = conn.SendBatch(ctx, b).Close()
+	l.shed(conn)
+	return err
+}
+
+// shed drops the pool's idle connections when one has died: most likely the
+// server has restarted or moved, and each of them would cost another failure.
+func (l *Ledger) shed(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		l.pool.Reset()
+	}
 }
