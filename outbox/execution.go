@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/bide-mq/bide"
@@ -225,14 +224,14 @@ func (e *Execution) queueFinish(b *pgx.Batch, via bide.Via, verdicts []Verdict) 
 // stays.
 func (e *Execution) Abort(ctx context.Context) error { return e.AbortAfter(ctx, nil) }
 
-// AbortAfter is Abort after an error. The one by which the server ends a
-// session that was idle for too long speaks for the tasks: this process was
-// slow.
+// AbortAfter is Abort after an error. Two errors that end the session speak for
+// the tasks: it was idle for too long, because this process was slow, or it led
+// to a server that takes no writes.
 func (e *Execution) AbortAfter(ctx context.Context, cause error) error {
 	defer e.conn.Release()
 	e.l.shed(e.conn)
 	dead := e.conn.Conn().IsClosed()
-	if dead && !idledOut(cause) {
+	if state := sqlState(cause); dead && state != idleInTransaction && state != readOnlyTransaction {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
@@ -248,12 +247,9 @@ func (e *Execution) AbortAfter(ctx context.Context, cause error) error {
 	return errors.Join(faults...)
 }
 
-// idledOut reports whether idle_in_transaction_session_timeout ended the
-// session (SQLSTATE 25P03).
-func idledOut(err error) bool {
-	server, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && server.Code == "25P03"
-}
+// idleInTransaction is the SQLSTATE with which
+// idle_in_transaction_session_timeout ends a session.
+const idleInTransaction = "25P03"
 
 // abortTimeout bounds a rollback; after it the connection is given up, which
 // rolls back as well.
