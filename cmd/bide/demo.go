@@ -19,8 +19,8 @@ import (
 type demoCommand struct {
 	Broker string `help:"rabbitmq, rocketmq or none." enum:"rabbitmq,rocketmq,none" default:"rabbitmq"`
 	Break  string `help:"With rocketmq: shell command that kills the broker, deletes its store and starts it again." placeholder:"COMMAND"`
-	Bin    string `help:"Directory of the executables producer and consumer; this one's by default." placeholder:"DIR"`
-	Seed   uint64 `help:"Makes the customers' behaviour repeatable." default:"1"`
+	Bin    string `help:"Where the executables producer and consumer are. Defaults to where this one is." placeholder:"DIR"`
+	Seed   uint64 `help:"Another number makes the customers behave otherwise." default:"1"`
 }
 
 func (c *demoCommand) Run(ctx context.Context, out io.Writer) error {

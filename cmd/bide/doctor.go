@@ -18,7 +18,7 @@ import (
 )
 
 type doctorCommand struct {
-	Handlers string `help:"The consumers' handlers file; BIDE_HANDLERS_FILE otherwise." placeholder:"FILE" env:"BIDE_HANDLERS_FILE" default:"handlers.yaml"`
+	Handlers string `help:"The consumers' handlers file." placeholder:"FILE" env:"BIDE_HANDLERS_FILE" default:"handlers.yaml"`
 	JSON     bool   `help:"Print JSON."`
 }
 

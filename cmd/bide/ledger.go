@@ -47,7 +47,7 @@ func openPool(ctx context.Context, cfg *config.Database) (*pgxpool.Pool, error) 
 }
 
 type migrateCommand struct {
-	Grant string `help:"Also let this database role schedule, cancel and look at tasks." placeholder:"ROLE"`
+	Grant string `help:"Also let this database role schedule, cancel, reschedule and look at tasks, as an application does." placeholder:"ROLE"`
 }
 
 func (c *migrateCommand) Run(ctx context.Context, out io.Writer) error {
@@ -78,11 +78,11 @@ func migrate(ctx context.Context, url string, schema outbox.Schema, grantee stri
 }
 
 type tasksCommand struct {
-	ID      int64          `help:"The task's own id."`
-	Type    string         `help:"biz_type."`
-	BizID   string         `help:"biz_id."`
-	State   string         `help:"WAITING, SENT, RUNNING, FAILED, DONE, SKIPPED or CANCELLED." enum:"WAITING,SENT,RUNNING,FAILED,DONE,SKIPPED,CANCELLED," default:""`
-	Overdue *time.Duration `help:"Live tasks overdue by at least this much." placeholder:"DURATION"`
+	ID      int64          `help:"The one with this id." placeholder:"N"`
+	Type    string         `help:"Those of this biz_type." placeholder:"BIZ_TYPE"`
+	BizID   string         `help:"Those of this biz_id." placeholder:"BIZ_ID"`
+	State   string         `help:"Those in this state: WAITING, SENT, RUNNING or FAILED; DONE, SKIPPED or CANCELLED." placeholder:"STATE" enum:"WAITING,SENT,RUNNING,FAILED,DONE,SKIPPED,CANCELLED," default:""`
+	Overdue *time.Duration `help:"Those overdue by at least this much, such as 10s; 0s for any." placeholder:"DURATION"`
 	Limit   int            `help:"At most so many, the latest first." default:"50"`
 	JSON    bool           `help:"Print JSON."`
 }
@@ -142,8 +142,8 @@ func oneLine(s string) string {
 }
 
 type cancelCommand struct {
-	Type  string `arg:"" help:"biz_type."`
-	BizID string `arg:"" help:"biz_id."`
+	Type  string `arg:"" name:"biz-type" help:"What was to be done, such as close_order."`
+	BizID string `arg:"" help:"What it was to be done for, such as an order's id."`
 	JSON  bool   `help:"Print JSON."`
 }
 
@@ -179,10 +179,10 @@ func cancelText(answer outbox.Answer) string {
 }
 
 type requeueCommand struct {
-	ID    int64  `help:"The task's own id."`
-	Type  string `help:"biz_type."`
-	BizID string `help:"biz_id."`
-	All   bool   `help:"Every FAILED task."`
+	ID    int64  `help:"The one with this id." placeholder:"N"`
+	Type  string `help:"Those of this biz_type." placeholder:"BIZ_TYPE"`
+	BizID string `help:"Those of this biz_id." placeholder:"BIZ_ID"`
+	All   bool   `help:"All of them."`
 	JSON  bool   `help:"Print JSON."`
 }
 

@@ -29,14 +29,14 @@ const (
 var errNo = errors.New("the answer is no")
 
 type commands struct {
-	Migrate migrateCommand `cmd:"" help:"Create or upgrade the ledger's schema."`
-	Plan    planCommand    `cmd:"" help:"Show how a delay would travel, and what rounding up to a level would cost."`
+	Migrate migrateCommand `cmd:"" help:"Create the ledger, or bring it to this version."`
+	Plan    planCommand    `cmd:"" help:"Show the way of a delay: how long in the ledger, how long in the broker, and what a plain delay queue would have cost."`
 	Tasks   tasksCommand   `cmd:"" help:"Find tasks, live and finished."`
-	Cancel  cancelCommand  `cmd:"" help:"Withdraw a task."`
-	Requeue requeueCommand `cmd:"" help:"Let FAILED tasks start over."`
-	Doctor  doctorCommand  `cmd:"" help:"Check database, handlers and broker, and say what to mend."`
+	Cancel  cancelCommand  `cmd:"" help:"Withdraw a task at any stage, and say what was reached."`
+	Requeue requeueCommand `cmd:"" help:"Let FAILED tasks start over, at once if they are due."`
+	Doctor  doctorCommand  `cmd:"" help:"Look over database, handlers and broker, and say what is wrong and the remedy."`
 	Audit   auditCommand   `cmd:"" help:"Hold Bide's promises against ledger and history. Reads all of both."`
-	Demo    demoCommand    `cmd:"" help:"Run a shop against real servers, plant faults, and audit it."`
+	Demo    demoCommand    `cmd:"" help:"Run a shop on real servers, plant faults, and count what was lost, early or double. Drops and makes the database bide_demo."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }
@@ -45,7 +45,7 @@ const description = `The operator's tool of Bide, the delayed-task service.
 
 Ledger and broker are found by the same BIDE_ variables as the services use; see "consumer --help".
 
-Exit codes: 0 done; 1 failure; 2 wrong usage; 3 the answer is no (doctor found errors, audit a broken promise, tasks nothing, cancel came too late, requeue met no task).`
+Exit codes: 0 done; 1 failure; 2 wrong usage; 3 the answer is no (doctor found errors, audit a broken promise, tasks nothing, cancel came too late or met no task, requeue met no task).`
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -55,8 +55,8 @@ func run(args []string, out, errs io.Writer) int {
 	var cli commands
 	exited, code := false, exitOK
 	parser, err := kong.New(&cli,
-		kong.Name("bide"), kong.Description(description), kong.UsageOnError(), kong.Writers(out, errs),
-		kong.Vars{"version": service.Version()},
+		kong.Name("bide"), kong.Description(description), kong.Writers(out, errs),
+		kong.Vars{"version": "bide " + service.Version()},
 		kong.Exit(func(c int) { exited, code = true, c }),
 	)
 	if err != nil {
@@ -68,7 +68,7 @@ func run(args []string, out, errs io.Writer) int {
 		return code
 	}
 	if err != nil {
-		_, _ = fmt.Fprintln(errs, "bide:", err)
+		_, _ = fmt.Fprintf(errs, "bide: %v; see bide --help\n", err)
 		return exitUsage
 	}
 	command.BindTo(ctx, (*context.Context)(nil))

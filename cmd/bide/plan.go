@@ -14,7 +14,7 @@ import (
 )
 
 type planCommand struct {
-	Delay time.Duration `arg:"" help:"A delay such as 25m or 1h30m."`
+	Delay time.Duration `arg:"" help:"How long from now a task is due, such as 25m or 1h30m."`
 	JSON  bool          `help:"Print JSON."`
 }
 
