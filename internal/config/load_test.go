@@ -104,7 +104,7 @@ func TestFaultsNameTheVariableTheValueAndWhatIsRight(t *testing.T) {
 		"BIDE_SHUTDOWN_TIMEOUT":   {"999ms", "6m", "10"},
 		"BIDE_MIGRATE":            {"", "perhaps"},
 		"BIDE_EXECUTIONS":         {"0", "65", "four", "4.5", ""},
-		"BIDE_BATCH_WAIT":         {"-1ms", "1001ms"},
+		"BIDE_BATCH_WAIT":         {"0s", "1001ms"},
 		"BIDE_SWEEP_INTERVAL":     {"9ms", "11s", "-1s"},
 		"BIDE_SWEEP_GRACE":        {"249ms", "61m"},
 		"BIDE_MAX_ATTEMPTS":       {"0", "1001"},
@@ -132,7 +132,7 @@ func TestTheLimitsThemselvesAreRight(t *testing.T) {
 	for name, values := range map[string][]string{
 		"BIDE_SLACK": {"200ms", "400ms"}, "BIDE_LEAD": {"0s", "250ms"}, "BIDE_POLL_INTERVAL": {"5ms", "125ms"},
 		"BIDE_BATCH_LEASE": {"10s", "10m"}, "BIDE_SHUTDOWN_TIMEOUT": {"1s", "5m"}, "BIDE_EXECUTIONS": {"1", "64"},
-		"BIDE_BATCH_WAIT": {"0s", "1s"}, "BIDE_SWEEP_INTERVAL": {"0s", "10ms", "10s"}, "BIDE_SWEEP_GRACE": {"250ms", "1h"},
+		"BIDE_BATCH_WAIT": {"1ms", "1s"}, "BIDE_SWEEP_INTERVAL": {"0s", "10ms", "10s"}, "BIDE_SWEEP_GRACE": {"250ms", "1h"},
 		"BIDE_RETRY_MOST": {"1s", "24h"}, "BIDE_RETENTION": {"24h"}, "BIDE_LOG_LEVEL": {"DEBUG", "warn", "error"},
 		"BIDE_LISTEN": {":9464", "[::1]:0", "0.0.0.0:80"}, "BIDE_MIGRATE": {"1", "TRUE"},
 	} {
