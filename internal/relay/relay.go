@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -53,18 +54,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Poll = defaultTo(c.Poll, 100*time.Millisecond)
-	c.Lease = defaultTo(c.Lease, 30*time.Second)
-	c.ProbeEvery = defaultTo(c.ProbeEvery, time.Second)
-	c.Drain = defaultTo(c.Drain, 8*time.Second)
+	c.Poll = cmp.Or(c.Poll, 100*time.Millisecond)
+	c.Lease = cmp.Or(c.Lease, 30*time.Second)
+	c.ProbeEvery = cmp.Or(c.ProbeEvery, time.Second)
+	c.Drain = cmp.Or(c.Drain, 8*time.Second)
 	return c
-}
-
-func defaultTo(d, fallback time.Duration) time.Duration {
-	if d == 0 {
-		return fallback
-	}
-	return d
 }
 
 // Relay is the loop. Make it with New.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -38,28 +39,17 @@ type Config struct {
 }
 
 func (c Config) withDefaults(broker bool) Config {
-	if c.Executions == 0 {
-		c.Executions = 4
-	}
-	if c.SweepLimit == 0 {
-		c.SweepLimit = 500
-	}
+	c.Executions = cmp.Or(c.Executions, 4)
+	c.SweepLimit = cmp.Or(c.SweepLimit, 500)
 	sweepEvery := 100 * time.Millisecond
 	if !broker {
 		sweepEvery = 50 * time.Millisecond
 	}
-	c.SweepEvery = defaultTo(c.SweepEvery, sweepEvery)
-	c.BatchWait = defaultTo(c.BatchWait, 3*time.Millisecond)
-	c.Grace = defaultTo(c.Grace, 3*time.Second)
-	c.Drain = defaultTo(c.Drain, 8*time.Second)
+	c.SweepEvery = cmp.Or(c.SweepEvery, sweepEvery)
+	c.BatchWait = cmp.Or(c.BatchWait, 3*time.Millisecond)
+	c.Grace = cmp.Or(c.Grace, 3*time.Second)
+	c.Drain = cmp.Or(c.Drain, 8*time.Second)
 	return c
-}
-
-func defaultTo(d, fallback time.Duration) time.Duration {
-	if d == 0 {
-		return fallback
-	}
-	return d
 }
 
 // Worker is the loop. Make it with New.
