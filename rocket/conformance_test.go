@@ -28,7 +28,7 @@ func conform(t *testing.T, line string, mode rocket.Mode) {
 		},
 		Inject: func(t *testing.T, id bide.LedgerID, body []byte) { inject(t, broker.get(t, id).cfg, body) },
 		Cut:    func(t *testing.T, id bide.LedgerID) { broker.get(t, id).proxy.Cut() },
-		Leaks:  leaks(),
+		Leaks:  brokertest.RocketMQLeaks(),
 		Features: brokertest.Features{
 			Late: 3 * time.Second, LongestDelay: 5 * time.Second, Redelivered: true,
 		},

@@ -82,27 +82,35 @@ func TestBrokerOutageUnderLoad(t *testing.T) {
 		{"paused for 5 s", "pause", "resume", 5 * time.Second},
 	} {
 		t.Run(outage.name, func(t *testing.T) {
-			s := connect(t, newShop(t), broker.url)
-			s.startRelay(t, relaySpec{})
-			s.startWorker(t, workerSpec{})
-			s.startWorker(t, workerSpec{})
-			var back time.Time
-			s.underLoad(t, 2, 8*time.Second, func() {
-				await(t.Context(), 2*time.Second)
+			connect(t, newShop(t), broker.url).survive(t, func() {
 				broker.do(t, outage.begin)
 				await(t.Context(), outage.lasting)
 				broker.do(t, outage.end)
-				back = time.Now()
-				await(t.Context(), 3*time.Second)
 			})
-			s.awaitDone(t, 40*time.Second)
-			v := s.requireKept(t, promised)
-			require.Greater(t, v.Closed, 100)
-			require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
-			require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'broker' AND finished_at > $1", back.Add(time.Second)),
-				"the broker carries again")
 		})
 	}
+}
+
+// survive runs a system under load through an outage of its broker, and returns
+// when that was over.
+func (s *system) survive(t testing.TB, outage func()) (back time.Time) {
+	t.Helper()
+	s.startRelay(t, relaySpec{})
+	s.startWorker(t, workerSpec{})
+	s.startWorker(t, workerSpec{})
+	s.underLoad(t, 2, 8*time.Second, func() {
+		await(t.Context(), 2*time.Second)
+		outage()
+		back = time.Now()
+		await(t.Context(), 3*time.Second)
+	})
+	s.awaitDone(t, 40*time.Second)
+	v := s.requireKept(t, promised)
+	require.Greater(t, v.Closed, 100)
+	require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
+	require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'broker' AND finished_at > $1", back.Add(time.Second)),
+		"the broker carries again")
+	return back
 }
 
 func TestTierQueuePurged(t *testing.T) {

@@ -39,36 +39,49 @@ func (s *shop) reschedule(t testing.TB, orders []order, to time.Time) map[outbox
 
 func TestRescheduleAfterTheMessageLeft(t *testing.T) {
 	t.Parallel()
-	for name, by := range map[string]time.Duration{"earlier": -2 * time.Second, "later": 2 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSystem(t)
-			s.startRelay(t, relaySpec{})
-			s.startWorker(t, workerSpec{})
-			orders := s.place(t, 50, 4300*time.Millisecond, 0)
-			s.awaitState(t, 3*time.Second, len(orders), "SENT")
-			answers := s.reschedule(t, orders, orders[0].deadline.Add(by))
-			require.Equal(t, map[outbox.Answer]int{outbox.Moved: len(orders)}, answers)
-			s.awaitDone(t, 20*time.Second)
-			s.requireKept(t, promised)
-			require.Eventually(t, func() bool { return s.tally.of(worker.Stale) == len(orders) }, 10*time.Second, 10*time.Millisecond,
-				"the first messages arrived and meant nothing")
-		})
+	for name, open := range map[string]func(testing.TB) *system{
+		"RabbitMQ": func(t testing.TB) *system { return newSystem(t) }, "RocketMQ timers": byTimers,
+	} {
+		for when, by := range map[string]time.Duration{"earlier": -2 * time.Second, "later": 2 * time.Second} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				s := open(t)
+				s.startRelay(t, relaySpec{})
+				s.startWorker(t, workerSpec{})
+				orders := s.place(t, 50, 4300*time.Millisecond, 0)
+				s.awaitState(t, 3*time.Second, len(orders), "SENT")
+				answers := s.reschedule(t, orders, orders[0].deadline.Add(by))
+				require.Equal(t, map[outbox.Answer]int{outbox.Moved: len(orders)}, answers)
+				s.awaitDone(t, 20*time.Second)
+				s.requireKept(t, promised)
+				require.Eventually(t, func() bool { return s.tally.of(worker.Stale) == len(orders) }, 10*time.Second, 10*time.Millisecond,
+					"the first messages arrived and meant nothing")
+			})
+		}
 	}
 }
 
 func TestShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
 	t.Parallel()
-	for _, of := range []rabbit.QueueType{rabbit.Quorum, rabbit.Classic} {
-		t.Run(string(of), func(t *testing.T) {
-			t.Parallel()
+	onRabbit := func(of rabbit.QueueType) func(testing.TB) *system {
+		return func(t testing.TB) *system {
 			s := newSystem(t)
 			s.site.Rabbit.QueueType = of
 			s.site.Rabbit.Tiers = levels.Table{5 * time.Second, 30 * time.Minute}
+			return s
+		}
+	}
+	for name, open := range map[string]func(testing.TB) *system{
+		"quorum": onRabbit(rabbit.Quorum), "classic": onRabbit(rabbit.Classic),
+		"RocketMQ levels": byLevels, "RocketMQ timers": byTimers,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
 			s.startRelay(t, relaySpec{})
 			s.startWorker(t, workerSpec{})
 			long := s.place(t, 200, 30*time.Minute+100*time.Millisecond, 50*time.Millisecond)
-			awaitReady(t, s.admin(t), s.tier(2), func(n int) bool { return n >= 20 })
+			s.await(t, 10*time.Second, 1, "SELECT 1 FROM bide.delay_task WHERE status = 'SENT' HAVING count(*) >= 20")
 			short := s.place(t, 200, 5300*time.Millisecond, 0)
 			s.await(t, 20*time.Second, len(short), "SELECT count(*) FROM shop.orders WHERE status = 'CLOSED'")
 			require.Equal(t, len(short), s.via(t, "broker"))

@@ -39,25 +39,30 @@ func (s *system) underLoad(t testing.TB, perTick int, longest time.Duration, sto
 
 func TestTwoRelaysAndThreeWorkersWithWorkersComingAndGoing(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t)
-	s.startRelay(t, relaySpec{})
-	s.startRelay(t, relaySpec{})
-	workers := []*service{s.startWorker(t, workerSpec{}), s.startWorker(t, workerSpec{}), s.startWorker(t, workerSpec{})}
-	chance := random(t)
-	s.underLoad(t, 4, 5*time.Second, func() {
-		for range 4 {
-			killed := s.spawn(t, orders{})
-			await(t.Context(), 1500*time.Millisecond)
-			i := chance.IntN(len(workers))
-			workers[i].stop(t)
-			killed.kill()
-			workers[i] = s.startWorker(t, workerSpec{})
-		}
-	})
-	s.awaitDone(t, 30*time.Second)
-	v := s.requireKept(t, promised)
-	require.Greater(t, v.Closed, 100)
-	require.Greater(t, s.via(t, "broker"), v.Closed/2)
+	for name, open := range brokers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.startRelay(t, relaySpec{})
+			s.startRelay(t, relaySpec{})
+			workers := []*service{s.startWorker(t, workerSpec{}), s.startWorker(t, workerSpec{}), s.startWorker(t, workerSpec{})}
+			chance := random(t)
+			s.underLoad(t, 4, 5*time.Second, func() {
+				for range 4 {
+					killed := s.spawn(t, orders{})
+					await(t.Context(), 1500*time.Millisecond)
+					i := chance.IntN(len(workers))
+					workers[i].stop(t)
+					killed.kill()
+					workers[i] = s.startWorker(t, workerSpec{})
+				}
+			})
+			s.awaitDone(t, 30*time.Second)
+			v := s.requireKept(t, promised)
+			require.Greater(t, v.Closed, 100)
+			require.Greater(t, s.via(t, "broker"), v.Closed/2)
+		})
+	}
 }
 
 // The sweep is the engine, several workers share it, and only PostgreSQL is

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"flag"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/bide-mq/bide/internal/brokertest"
+	"github.com/bide-mq/bide/rocket"
 )
 
 // atOnce is how many tests run beside each other: they wait more than they
@@ -19,6 +23,7 @@ const atOnce = 6
 
 // TestMain runs the tests, or a service in a process of its own.
 func TestMain(m *testing.M) {
+	rocket.UseLogger(slog.New(slog.DiscardHandler))
 	if order := os.Getenv(childVariable); order != "" {
 		os.Exit(runChild(order))
 	}
@@ -28,7 +33,7 @@ func TestMain(m *testing.M) {
 	if !chosen {
 		_ = flag.Set("test.parallel", strconv.Itoa(atOnce)) // a number always parses
 	}
-	goleak.VerifyTestMain(&suite{m})
+	goleak.VerifyTestMain(&suite{m}, brokertest.RocketMQLeaks()...)
 }
 
 // suite closes what the tests leave to the end.

@@ -14,11 +14,12 @@ import (
 // server is a throw-away instance, to be broken at will.
 type server struct {
 	name string
-	url  string
+	// url is the name server's address for RocketMQ.
+	url string
 }
 
-// startServer starts an instance of the kind, postgres or rabbitmq, that is
-// removed when the test ends.
+// startServer starts an instance of the kind, such as postgres or rocketmq5,
+// that is removed when the test ends.
 func startServer(t testing.TB, kind string, settings ...string) *server {
 	t.Helper()
 	s := &server{name: fmt.Sprintf("it-%s-%d", strings.ToLower(rand.Text()[:6]), os.Getpid())}
@@ -27,8 +28,8 @@ func startServer(t testing.TB, kind string, settings ...string) *server {
 	out, err := services(append([]string{"start", kind, s.name}, settings...)...)
 	require.NoError(t, err)
 	for line := range strings.Lines(out) {
-		if url, ok := strings.CutPrefix(strings.TrimSpace(line), "URL="); ok {
-			s.url = url
+		if key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key == "URL" || key == "NAMESRV" {
+			s.url = value
 		}
 	}
 	return s

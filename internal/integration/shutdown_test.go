@@ -11,21 +11,32 @@ import (
 // them on time.
 func TestShutdownHandsHeldMessagesBack(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t)
-	s.site.Rabbit.Lead = 250 * time.Millisecond
-	s.startRelay(t, relaySpec{})
-	leaving := s.startWorker(t, workerSpec{})
-	s.startWorker(t, workerSpec{})
-	s.place(t, 400, 2*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return leaving.held() >= 5 }, 10*time.Second, time.Millisecond, "they are held before they are due")
-	begun := time.Now()
-	leaving.stop(t)
-	t.Logf("stopped within %s", time.Since(begun))
-	require.Zero(t, leaving.held())
+	for name, open := range brokers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			if s.site.Rabbit != nil { // RocketMQ's messages are held long enough
+				s.site.Rabbit.Lead = 250 * time.Millisecond
+			}
+			s.startRelay(t, relaySpec{})
+			leaving := s.startWorker(t, workerSpec{})
+			s.startWorker(t, workerSpec{})
+			s.place(t, 400, 2*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return leaving.held() >= 5 }, 10*time.Second, time.Millisecond, "they are held before they are due")
+			begun := time.Now()
+			leaving.stop(t)
+			t.Logf("stopped within %s", time.Since(begun))
+			require.Zero(t, leaving.held())
 
-	s.awaitDone(t, 20*time.Second)
-	s.requireKept(t, 10*time.Second)
-	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE reclaims > 0"), "a clean end casts no suspicion")
+			s.awaitDone(t, 20*time.Second)
+			s.requireKept(t, 10*time.Second)
+			suspicion := 0
+			if s.site.Rocket != nil {
+				suspicion = 1 // a queue's next owner cannot tell what its last one had
+			}
+			require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE reclaims > $1", suspicion), "a clean end casts no suspicion")
+		})
+	}
 }
 
 // What runs ends: its effect is committed and its message acknowledged.
@@ -35,7 +46,7 @@ func TestShutdownFinishesWhatRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			if s.site.Rabbit != nil {
+			if s.site.hasBroker() {
 				s.startRelay(t, relaySpec{})
 			}
 			begun, end := make(chan struct{}), make(chan struct{})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bide-mq/bide"
+	"github.com/bide-mq/bide/internal/brokertest"
 	"github.com/bide-mq/bide/internal/execute"
 	"github.com/bide-mq/bide/internal/handler"
 	"github.com/bide-mq/bide/internal/relay"
@@ -18,13 +19,42 @@ import (
 	"github.com/bide-mq/bide/levels"
 	"github.com/bide-mq/bide/outbox"
 	"github.com/bide-mq/bide/rabbit"
+	"github.com/bide-mq/bide/rocket"
 )
 
 // site is where services run. It travels to child processes as JSON.
 type site struct {
 	DatabaseURL string
-	// Rabbit is nil where there is no broker.
+	// Rabbit or Rocket is the broker; both are nil where there is none.
 	Rabbit *rabbit.Config
+	Rocket *rocket.Config
+}
+
+func (s site) hasBroker() bool { return s.Rabbit != nil || s.Rocket != nil }
+
+// newPublisher returns the driver of the site's broker, and the slack.
+func (s site) newPublisher(ctx context.Context, log *slog.Logger) (brokertest.Publisher, time.Duration, error) {
+	if s.Rabbit != nil {
+		p, err := rabbit.NewPublisher(*s.Rabbit, log)
+		return p, s.Rabbit.Slack, err
+	}
+	facts, err := discover(ctx, *s.Rocket)
+	if err != nil {
+		return nil, 0, err
+	}
+	p, err := rocket.NewPublisher(*s.Rocket, facts, log)
+	return p, s.Rocket.Slack, err
+}
+
+// newSubscriber returns the driver of the site's broker, nil without one.
+func (s site) newSubscriber(log *slog.Logger) (bide.Subscriber, error) {
+	switch {
+	case s.Rabbit != nil:
+		return rabbit.NewSubscriber(*s.Rabbit, log)
+	case s.Rocket != nil:
+		return rocket.NewSubscriber(*s.Rocket, log)
+	}
+	return nil, nil
 }
 
 // openPool opens a service's database.
@@ -54,7 +84,7 @@ type relaySpec struct {
 // producer is a relay with what it stands on.
 type producer struct {
 	pool      *pgxpool.Pool
-	publisher *rabbit.Publisher
+	publisher brokertest.Publisher
 	relay     *relay.Relay
 }
 
@@ -64,10 +94,11 @@ func (s site) newProducer(ctx context.Context, spec relaySpec, observer relay.Ob
 		return nil, err
 	}
 	p := &producer{pool: pool}
-	if p.publisher, err = rabbit.NewPublisher(*s.Rabbit, log); err != nil {
+	var slack time.Duration
+	if p.publisher, slack, err = s.newPublisher(ctx, log); err != nil {
 		return nil, err
 	}
-	plan, err := levels.NewPlan(p.publisher.Capabilities(), s.Rabbit.WithDefaults().Slack)
+	plan, err := levels.NewPlan(p.publisher.Capabilities(), slack)
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +166,11 @@ func (s site) newConsumer(ctx context.Context, spec workerSpec, observer worker.
 			spec.handlers[bizType] = spec.handler(h)
 		}
 	}
-	if s.Rabbit != nil {
-		if c.subscriber, err = rabbit.NewSubscriber(*s.Rabbit, log); err != nil {
-			return nil, err
-		}
-		if spec.subscriber != nil {
-			c.subscriber = spec.subscriber(c.subscriber)
-		}
+	if c.subscriber, err = s.newSubscriber(log); err != nil {
+		return nil, err
+	}
+	if c.subscriber != nil && spec.subscriber != nil {
+		c.subscriber = spec.subscriber(c.subscriber)
 	}
 	var executor worker.Executor = execute.New(ledger, spec.handlers, spec.backoff)
 	if spec.executor != nil {

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -147,6 +148,12 @@ func (c *tally) Published(_ int, status bide.Status, n int) {
 func (c *tally) Finished(string, bide.Result, bide.Via, time.Duration) {}
 func (c *tally) Count(event worker.Event, n int)                       { c.count(func() { c.events[event] += n }) }
 
+// outcomes returns the fates of all messages.
+func (c *tally) outcomes() (fates map[bide.Status]int) {
+	c.count(func() { fates = maps.Clone(c.published) })
+	return fates
+}
+
 // of returns how often an event happened.
 func (c *tally) of(event worker.Event) (n int) {
 	c.count(func() { n = c.events[event] })
@@ -187,18 +194,26 @@ func (w *testWriter) stop() {
 	w.over = true
 }
 
-// engines are the two ways in which tasks come to be executed.
-func engines() map[string]func(testing.TB) *system {
+// brokers are the ways in which messages travel.
+func brokers() map[string]func(testing.TB) *system {
 	return map[string]func(testing.TB) *system{
-		"delivered by the broker": func(t testing.TB) *system { return newSystem(t) },
-		"found by the sweep":      withoutBroker,
+		"RabbitMQ":        func(t testing.TB) *system { return newSystem(t) },
+		"RocketMQ levels": byLevels,
+		"RocketMQ timers": byTimers,
 	}
+}
+
+// engines are the ways in which tasks come to be executed.
+func engines() map[string]func(testing.TB) *system {
+	ways := brokers()
+	ways["the sweep"] = withoutBroker
+	return ways
 }
 
 // startEngine starts a worker, and a relay where there is a broker.
 func (s *system) startEngine(t testing.TB, spec workerSpec) {
 	t.Helper()
-	if s.site.Rabbit != nil {
+	if s.site.hasBroker() {
 		s.startRelay(t, relaySpec{})
 	}
 	s.startWorker(t, spec)

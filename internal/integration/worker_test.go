@@ -12,31 +12,41 @@ import (
 
 func TestWorkerKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t)
-	s.startRelay(t, relaySpec{})
-	s.place(t, 50, 2*time.Second, 0)
-	s.spawn(t, orders{Failpoint: beforeCommit}).awaitDeath(t, 20*time.Second)
-	require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history"), "the effects went with the worker")
+	for name, open := range brokers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.startRelay(t, relaySpec{})
+			s.place(t, 50, 2*time.Second, 0)
+			s.spawn(t, orders{Failpoint: beforeCommit}).awaitDeath(t, 20*time.Second)
+			require.Zero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history"), "the effects went with the worker")
 
-	s.startWorker(t, workerSpec{})
-	s.awaitDone(t, 20*time.Second)
-	require.Equal(t, 50, s.requireKept(t, 10*time.Second).Closed)
+			s.startWorker(t, workerSpec{})
+			s.awaitDone(t, 20*time.Second)
+			require.Equal(t, 50, s.requireKept(t, 10*time.Second).Closed)
+		})
+	}
 }
 
 func TestWorkerKilledAfterCommitBeforeAcknowledge(t *testing.T) {
 	t.Parallel()
-	s := newSystem(t)
-	s.startRelay(t, relaySpec{})
-	s.place(t, 100, 2*time.Second, 0)
-	s.spawn(t, orders{Failpoint: beforeAck}).awaitDeath(t, 20*time.Second)
-	committed := s.count(t, "SELECT count(*) FROM bide.delay_task_history")
-	require.NotZero(t, committed)
+	for name, open := range brokers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.startRelay(t, relaySpec{})
+			s.place(t, 100, 2*time.Second, 0)
+			s.spawn(t, orders{Failpoint: beforeAck}).awaitDeath(t, 20*time.Second)
+			committed := s.count(t, "SELECT count(*) FROM bide.delay_task_history")
+			require.NotZero(t, committed)
 
-	s.startWorker(t, workerSpec{})
-	s.awaitDone(t, 20*time.Second)
-	require.Eventually(t, func() bool { return s.tally.of(worker.Stale) >= committed }, 10*time.Second, 10*time.Millisecond,
-		"the broker did not deliver the finished tasks again")
-	s.requireKept(t, 10*time.Second)
+			s.startWorker(t, workerSpec{})
+			s.awaitDone(t, 20*time.Second)
+			require.Eventually(t, func() bool { return s.tally.of(worker.Stale) >= committed }, 10*time.Second, 10*time.Millisecond,
+				"the broker did not deliver the finished tasks again")
+			s.requireKept(t, 10*time.Second)
+		})
+	}
 }
 
 // Three deaths are the most that a task may cost: one with its whole batch, and
@@ -49,7 +59,7 @@ func TestTaskThatKillsItsWorkerEachTime(t *testing.T) {
 			s := open(t)
 			placed := s.place(t, 50, 2*time.Second, 0)
 			require.NoError(t, s.setPoison(t.Context(), placed[20]))
-			if s.site.Rabbit != nil {
+			if s.site.hasBroker() {
 				s.startRelay(t, relaySpec{})
 			}
 			deaths := s.keepAlive(t, orders{Failpoint: atPoison})
