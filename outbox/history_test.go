@@ -80,6 +80,19 @@ func TestStrayRowsMoveToTheirDay(t *testing.T) {
 	require.Equal(t, "DONE", f.state("1"))
 }
 
+// Nobody kept house for longer than days exist in advance.
+func TestStrayRowsOfPastDaysMoveOrGo(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	for _, ago := range []int{3, 29, 40} {
+		f.exec(`INSERT INTO bide.delay_task_history (id, fire_at, finished_at, created_at, result, via, sends, attempts, reclaims, biz_type, biz_id)
+			SELECT $1, t, t, t, 'DONE', 'sweep', 0, 0, 0, 'a', $1::text FROM (VALUES (now() - $1::int * interval '1 day')) AS v (t)`, ago)
+	}
+	require.NoError(t, f.ledger.KeepHouse(f.ctx, 30*day))
+	require.Equal(t, []string{"bide." + f.partition(-3), "bide." + f.partition(-29)},
+		values[string](f, "SELECT tableoid::regclass::text FROM bide.delay_task_history ORDER BY id"), "what is older than the retention is gone")
+}
+
 func TestRetentionDropsWholeDays(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -14,9 +14,10 @@ import (
 // fail that long before finished tasks land in the default partition.
 const daysAhead = 7
 
-// KeepHouse makes the partitions of the days to come, drops those whose days
-// are older than the retention, and forgets journals of long dead sweeps. It
-// may run in any number of processes: one at a time does the work.
+// KeepHouse makes the partitions of the days to come, and of past ones whose
+// rows are in the default partition, drops those whose days are older than the
+// retention, and forgets journals of long dead sweeps. It may run in any number
+// of processes: one at a time does the work.
 //
 // Changing partitions needs locks that queue behind long readers of history
 // and hold up whoever comes next, cancels among them. Each change therefore
@@ -26,9 +27,10 @@ func (l *Ledger) KeepHouse(ctx context.Context, retention time.Duration) error {
 	if err := l.pool.QueryRow(ctx, "SELECT (now() AT TIME ZONE 'UTC')::date").Scan(&today); err != nil {
 		return fmt.Errorf("keep house: %w", err)
 	}
-	var faults []error
-	for day := range daysAhead + 1 {
-		faults = append(faults, l.alter(ctx, "history_add_day", today.AddDate(0, 0, day)))
+	days, err := collect(ctx, l, pgx.RowTo[time.Time], "days", daysAhead)
+	faults := []error{err}
+	for _, day := range days {
+		faults = append(faults, l.alter(ctx, "history_add_day", day))
 	}
 	names, err := l.outdated(ctx, today.Add(-retention))
 	faults = append(faults, err)
@@ -65,11 +67,7 @@ func (l *Ledger) alter(ctx context.Context, function string, what any) error {
 
 // outdated lists the partitions whose whole day lies before the time.
 func (l *Ledger) outdated(ctx context.Context, before time.Time) ([]string, error) {
-	rows, err := l.pool.Query(ctx, l.q["partitions"])
-	if err != nil {
-		return nil, fmt.Errorf("list partitions: %w", err)
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := collect(ctx, l, pgx.RowTo[string], "partitions")
 	if err != nil {
 		return nil, fmt.Errorf("list partitions: %w", err)
 	}

@@ -129,6 +129,15 @@ const readOnlyTransaction = "25006"
 // its session is given up.
 const cancelTimeout = time.Second
 
+// collect runs a query that needs no plan settings and returns its rows.
+func collect[T any](ctx context.Context, l *Ledger, row pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, err := l.pool.Query(ctx, l.q[query], args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, row)
+}
+
 // inTx runs statements as one READ COMMITTED transaction in one round trip,
 // whatever the database's default isolation is.
 func (l *Ledger) inTx(ctx context.Context, queue func(b *pgx.Batch)) error {

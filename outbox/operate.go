@@ -42,11 +42,7 @@ type Record struct {
 
 // Find returns the tasks that the filter means, the latest first.
 func (l *Ledger) Find(ctx context.Context, f Filter) ([]Record, error) {
-	rows, err := l.pool.Query(ctx, l.q["find"], f.ID, f.BizType, f.BizID, f.State, f.Overdue, f.Limit)
-	if err != nil {
-		return nil, fmt.Errorf("find tasks: %w", err)
-	}
-	records, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Record])
+	records, err := collect(ctx, l, pgx.RowToStructByPos[Record], "find", f.ID, f.BizType, f.BizID, f.State, f.Overdue, f.Limit)
 	if err != nil {
 		return nil, fmt.Errorf("find tasks: %w", err)
 	}
@@ -86,11 +82,7 @@ type Audited struct {
 
 // Audit holds the promises against ledger and history. It reads all of both.
 func (l *Ledger) Audit(ctx context.Context) ([]Audited, error) {
-	rows, err := l.pool.Query(ctx, l.q["audit"])
-	if err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
-	}
-	audited, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Audited])
+	audited, err := collect(ctx, l, pgx.RowToStructByPos[Audited], "audit")
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
