@@ -10,8 +10,8 @@ import (
 	"github.com/bide-mq/bide"
 )
 
-// Counts returns the number of live tasks in each state. WAITING beyond
-// 100,000 is the planner's estimate.
+// Counts returns the number of live tasks in each state. WAITING and SENT
+// beyond 100,000 are estimates.
 func (l *Ledger) Counts(ctx context.Context) (map[bide.State]int, error) {
 	var waiting, sent, running, failed int
 	err := l.inTx(ctx, func(b *pgx.Batch) {

@@ -123,6 +123,22 @@ func TestMeasures(t *testing.T) {
 	require.NoError(t, f.ledger.Ping(f.ctx))
 }
 
+// A ledger may hold millions; nobody counts them every ten seconds.
+func TestManyTasksAreEstimated(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	const waiting, sent = 100_500, 101_000
+	f.exec(`INSERT INTO bide.delay_task (biz_type, biz_id, fire_at, status)
+		SELECT 'a', n::text, now() + interval '1 hour', CASE WHEN n <= $1 THEN 'WAITING' ELSE 'SENT' END::bide.task_state
+		  FROM generate_series(1, $2) AS n`, waiting, waiting+sent)
+	f.exec("VACUUM bide.delay_task")
+	f.exec("DELETE FROM bide.delay_task WHERE biz_id = '1'")
+	counts, err := f.ledger.Counts(f.ctx)
+	require.NoError(t, err)
+	require.InDelta(t, waiting, counts[bide.Waiting], 1000)
+	require.InDelta(t, sent, counts[bide.Sent], 1000)
+}
+
 // Faults planted one by one; the audit names each, and nothing else.
 func TestAuditFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ type LedgerGauges struct {
 func NewLedgerGauges(r *prometheus.Registry, ledger Ledger, log *slog.Logger) *LedgerGauges {
 	g := &LedgerGauges{
 		ledger:  ledger,
-		tasks:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "bide_tasks", Help: "Live tasks by state. WAITING beyond 100,000 is the planner's estimate."}, []string{"state"}),
+		tasks:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "bide_tasks", Help: "Live tasks by state. WAITING and SENT beyond 100,000 are estimates."}, []string{"state"}),
 		overdue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "bide_oldest_overdue_seconds", Help: "How long ago the longest overdue task was due; 0 when none is. Alert on this."}),
 		log:     log,
 	}
