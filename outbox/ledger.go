@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -100,6 +101,9 @@ func (l *Ledger) Schema() Schema { return l.schema }
 // any more: after a failover the former primary may go on answering.
 func PoolConfig(connString string, maxConns int) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(connString)
+	if missing, ok := errors.AsType[*fs.PathError](err); ok { // a certificate or a key
+		return nil, fmt.Errorf("database URL: %w", missing)
+	}
 	if err != nil {
 		return nil, errors.New("database URL: not a PostgreSQL connection string (postgres://user:password@host:port/database?sslmode=…)")
 	}

@@ -31,6 +31,12 @@ func TestABadDatabaseURLIsRefusedWithoutQuotingIt(t *testing.T) {
 	}
 }
 
+func TestAMissingCertificateIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := outbox.PoolConfig("postgres://bide:"+canary+"@host/db?sslmode=verify-full&sslrootcert=/nowhere/ca.pem", 1)
+	require.EqualError(t, err, "database URL: open /nowhere/ca.pem: no such file or directory")
+}
+
 func TestAFailedConnectionDoesNotTellThePassword(t *testing.T) {
 	t.Parallel()
 	address, err := url.Parse(pgtest.ServerURL(t))
