@@ -116,6 +116,23 @@ func TestAnEarlyTaskGoesBack(t *testing.T) {
 	})
 }
 
+// A message whose task could not be given back would take a place in the
+// prefetch for as long as the session lives.
+func TestAnEarlyTaskGoesBackWhenTheLedgerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := begin(t, Config{}, newBook(due(1, time.Minute)), newLine())
+		r.fail("give back", errPlain)
+		r.deliver(r.left()...)
+		pass(time.Second)
+		require.Equal(t, 1, r.unacked())
+		require.Equal(t, bide.Sent, r.left()[0].State)
+		r.fail("give back", nil)
+		pass(time.Second)
+		require.Zero(t, r.unacked())
+		require.Equal(t, bide.Waiting, r.left()[0].State)
+	})
+}
+
 func TestABrokerThatIgnoresDelaysIsNotFedForEver(t *testing.T) {
 	for sends, state := range map[int]bide.State{1: bide.Waiting, 2: bide.Waiting, 3: bide.Sent, 4: bide.Sent} {
 		synctest.Test(t, func(t *testing.T) {

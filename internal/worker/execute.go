@@ -182,7 +182,7 @@ func (w *Worker) failed(ctx context.Context, items []*item, ids []int64, err err
 }
 
 // retry puts failed tasks off or gives them up. A task that the ledger could
-// not be told about stays in hand with the broker and the sweep.
+// not be told about is the sweep's: it finds it as overdue as it was.
 func (w *Worker) retry(ctx context.Context, failures []Failure, done func(bide.Task)) {
 	if len(failures) == 0 {
 		return

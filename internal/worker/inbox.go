@@ -115,12 +115,17 @@ func (w *Worker) peekLoop(ctx context.Context) {
 		if len(batch) == 0 {
 			return
 		}
-		for !w.peek(ctx, batch) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(w.cfg.SweepEvery):
-			}
+		w.insist(ctx, func() bool { return w.peek(ctx, batch) })
+	}
+}
+
+// insist repeats a call until the ledger has answered or ctx has ended.
+func (w *Worker) insist(ctx context.Context, call func() (answered bool)) {
+	for !call() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.cfg.SweepEvery):
 		}
 	}
 }
@@ -149,7 +154,7 @@ func (w *Worker) peek(ctx context.Context, batch []arrival) bool {
 			back = append(back, it)
 		}
 	}
-	w.giveBack(ctx, back)
+	w.insist(ctx, func() bool { return w.giveBack(ctx, back) })
 	return true
 }
 

@@ -170,22 +170,23 @@ func (w *Worker) drain(work context.Context) {
 
 // giveBack returns tasks to the ledger and acknowledges their messages. If the
 // ledger does not answer, the messages stay with the broker.
-func (w *Worker) giveBack(ctx context.Context, items []*item) {
+func (w *Worker) giveBack(ctx context.Context, items []*item) (answered bool) {
 	var ids []int64
 	var runAts []time.Time
 	for _, it := range items {
 		ids, runAts = append(ids, it.id), append(runAts, it.msgRunAt)
 	}
 	if len(ids) == 0 {
-		return
+		return true
 	}
 	if _, err := w.ledger.GiveBack(ctx, ids, runAts); err != nil {
 		w.log.WarnContext(ctx, "give back: left to the broker and the sweep", "tasks", len(ids), "err", err)
-		return
+		return false
 	}
 	for _, it := range items {
 		it.done()
 	}
+	return true
 }
 
 // honourLoop applies requests that met an execution.
