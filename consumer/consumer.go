@@ -52,19 +52,28 @@ const (
 )
 
 // InBatches is f with up to n tasks a call, 1 to 1,000.
-func InBatches(n int, f Func) (Handler, error) { return handler.InBatches(n, f) }
+func InBatches(n int, f Func) Handler { return handler.InBatches(n, f) }
 
 // Option adds to a consumer.
 type Option func(*options)
 
 type options struct {
 	handlers map[string]Handler
+	faults   []error
 }
 
-// WithHandler lets h act for bizType. The handlers file must not name the same
-// type.
+// WithHandler lets h act for bizType. Neither another option nor the handlers
+// file may name the same type.
 func WithHandler(bizType string, h Handler) Option {
-	return func(o *options) { o.handlers[bizType] = h }
+	return func(o *options) {
+		if err := handler.Check(bizType, h); err != nil {
+			o.faults = append(o.faults, err)
+		}
+		if _, twice := o.handlers[bizType]; twice {
+			o.faults = append(o.faults, fmt.Errorf("handler %q: given twice, want one", bizType))
+		}
+		o.handlers[bizType] = h
+	}
 }
 
 // Main runs the consumer, configured by the environment and os.Args, until
@@ -87,7 +96,7 @@ func Main(opts ...Option) int {
 
 func run(ctx context.Context, o options) error {
 	cfg, err := config.LoadConsumer()
-	if err := errors.Join(err, broker.Validate(cfg.Broker)); err != nil {
+	if err := errors.Join(err, broker.Validate(cfg.Broker), errors.Join(o.faults...)); err != nil {
 		return fmt.Errorf("configuration:\n%w", err)
 	}
 	log := service.Logger(cfg.Service)

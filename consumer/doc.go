@@ -3,7 +3,7 @@
 // your own needs five lines:
 //
 //	func main() {
-//		os.Exit(consumer.Main(consumer.WithHandler("send_reminder", remind)))
+//		os.Exit(consumer.Main(consumer.WithHandler("send_reminder", consumer.Func(remind))))
 //	}
 //
 // A handler acts inside the transaction that also finishes its task, so that

@@ -47,9 +47,7 @@ func newSetup(t *testing.T, bizIDs ...string) *setup {
 		if !other {
 			bizType = "act"
 		}
-		two, err := handler.InBatches(2, s.act)
-		require.NoError(t, err)
-		handlers[bizType] = two
+		handlers[bizType] = handler.InBatches(2, s.act)
 		var id int64
 		require.NoError(t, s.pool.QueryRow(t.Context(),
 			"INSERT INTO bide.delay_task (biz_type, biz_id, fire_at) VALUES ($1, $2, now() - interval '1 min' + $3 * interval '1 ms') RETURNING id",

@@ -90,13 +90,8 @@ func (f Func) Handle(ctx context.Context, conn *pgx.Conn, tasks []bide.Task) ([]
 // Batch is 1.
 func (f Func) Batch() int { return 1 }
 
-// InBatches is f with up to n tasks a call. n is from 1 to MaxBatch.
-func InBatches(n int, f Func) (Handler, error) {
-	if n < 1 || n > MaxBatch {
-		return nil, fmt.Errorf("batch of %d tasks: want 1 to %d", n, MaxBatch)
-	}
-	return batched{Func: f, n: n}, nil
-}
+// InBatches is f with up to n tasks a call, 1 to MaxBatch.
+func InBatches(n int, f Func) Handler { return batched{Func: f, n: n} }
 
 type batched struct {
 	Func
@@ -104,3 +99,17 @@ type batched struct {
 }
 
 func (b batched) Batch() int { return b.n }
+
+// Check refuses a handler in Go that cannot be used.
+func Check(bizType string, h Handler) error {
+	switch {
+	case bizType == "" || len(bizType) > maxBizType:
+		return fmt.Errorf("handler %.40q: want a biz_type of 1 to %d bytes", bizType, maxBizType)
+	case h == nil:
+		return fmt.Errorf("handler %q: is nil", bizType)
+	case h.Batch() < 1 || h.Batch() > MaxBatch:
+		return fmt.Errorf("handler %q: batch of %d tasks: want 1 to %d", bizType, h.Batch(), MaxBatch)
+	default:
+		return nil
+	}
+}

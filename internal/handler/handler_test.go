@@ -2,6 +2,7 @@ package handler_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,13 +19,22 @@ func TestFuncTakesEachTaskAlone(t *testing.T) {
 	})
 	require.Equal(t, 1, f.Batch())
 
-	many, err := handler.InBatches(50, f)
-	require.NoError(t, err)
-	require.Equal(t, 50, many.Batch())
+	require.Equal(t, 50, handler.InBatches(50, f).Batch())
+}
 
-	for _, n := range []int{-1, 0, 1001} {
-		_, err := handler.InBatches(n, f)
-		require.ErrorContains(t, err, "want 1 to 1000")
+func TestHandlersInGoAreChecked(t *testing.T) {
+	t.Parallel()
+	f := handler.Func(func(context.Context, pgx.Tx, []bide.Task) ([]handler.Result, error) { return nil, nil })
+	require.NoError(t, handler.Check("close_order", f))
+	require.NoError(t, handler.Check(strings.Repeat("x", 512), handler.InBatches(1000, f)))
+	for want, err := range map[string]error{
+		"want a biz_type of 1 to 512 bytes": handler.Check("", f),
+		"xxx…":                              handler.Check(strings.Repeat("x", 513), f),
+		"is nil":                            handler.Check("close_order", nil),
+		"batch of 0 tasks: want 1 to 1000":  handler.Check("close_order", handler.InBatches(0, f)),
+		"batch of 1001 tasks":               handler.Check("close_order", handler.InBatches(1001, f)),
+	} {
+		require.ErrorContains(t, err, strings.TrimSuffix(want, "…"))
 	}
 }
 

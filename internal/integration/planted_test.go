@@ -20,10 +20,8 @@ func TestPlantedBugIsFoundByTheVerdict(t *testing.T) {
 	t.Run("an effect that is not made is lost", func(t *testing.T) {
 		t.Parallel()
 		s := newSystem(t)
-		idle, err := handler.InBatches(200, sayDone)
-		require.NoError(t, err)
 		s.startRelay(t, relaySpec{})
-		s.startWorker(t, workerSpec{handlers: map[string]handler.Handler{"close_order": idle}})
+		s.startWorker(t, workerSpec{handlers: map[string]handler.Handler{"close_order": handler.InBatches(200, sayDone)}})
 		s.place(t, 20, 500*time.Millisecond, 0)
 		s.awaitDone(t, 10*time.Second)
 		require.Equal(t, 20, s.judge(t).Lost)
