@@ -20,7 +20,7 @@ func TestDrainEmptiesTheHands(t *testing.T) {
 		for i := range tasks[:10] {
 			tasks[i].RunAt = tasks[i].RunAt.Add(1500 * time.Millisecond)
 		}
-		tasks[99].Reclaims, tasks[98].Reclaims = 1, 1
+		tasks[99].Reclaims, tasks[98].Reclaims, tasks[97].Reclaims = 1, 1, 1
 		b := newBook(tasks...)
 		b.types = map[string]int{"close": 20}
 		b.takes = 500 * time.Millisecond

@@ -141,3 +141,15 @@ func TestASuspectIsNotTriedUnlessThatIsRecorded(t *testing.T) {
 		require.Equal(t, 1, r.counted(Suspected))
 	})
 }
+
+func TestASuspectThatTheSweepListsIsTriedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := waiting(due(1, 0))
+		tasks[0].Reclaims = 1
+		b := newBook(tasks...)
+		b.types = map[string]int{"close": 1}
+		r := begin(t, Config{}, b, nil)
+		pass(time.Second)
+		require.Equal(t, []string{"reclaim", "try"}, steps(r.of("execute", "reclaim", "try")))
+	})
+}
