@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,7 @@ type LedgerGauges struct {
 	ledger  Ledger
 	tasks   *prometheus.GaugeVec
 	overdue prometheus.Gauge
+	looked  atomic.Pointer[time.Time]
 	log     *slog.Logger
 }
 
@@ -38,7 +40,10 @@ func NewLedgerGauges(r *prometheus.Registry, ledger Ledger, log *slog.Logger) *L
 		overdue: prometheus.NewGauge(prometheus.GaugeOpts{Name: "bide_oldest_overdue_seconds", Help: "How long ago the longest overdue task was due; 0 when none is. Alert on this."}),
 		log:     log,
 	}
-	r.MustRegister(g.tasks, g.overdue)
+	g.looked.Store(new(time.Now()))
+	r.MustRegister(g.tasks, g.overdue, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "bide_ledger_age_seconds", Help: "How long ago the ledger was last read, and how old the gauges of tasks are.",
+	}, func() float64 { return time.Since(*g.looked.Load()).Seconds() }))
 	return g
 }
 
@@ -71,5 +76,6 @@ func (g *LedgerGauges) look(ctx context.Context) error {
 		return err
 	}
 	g.overdue.Set(overdue.Seconds())
+	g.looked.Store(new(time.Now()))
 	return nil
 }

@@ -168,19 +168,20 @@ func TestTheLedgerIsLookedAtNowAndThen(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- g.Run(ctx) }()
 		synctest.Wait()
-		want := map[string]float64{"bide_tasks[state=WAITING]": 5, "bide_tasks[state=FAILED]": 1, "bide_oldest_overdue_seconds": 1.5}
+		want := map[string]float64{"bide_tasks[state=WAITING]": 5, "bide_tasks[state=FAILED]": 1, "bide_oldest_overdue_seconds": 1.5, "bide_ledger_age_seconds": 0}
 		require.Equal(t, want, values(t, r))
 
 		l.is(answer{err: errors.New("away")})
 		<-time.After(time.Minute)
 		synctest.Wait()
-		require.Equal(t, want, values(t, r), "what was known last")
+		want["bide_ledger_age_seconds"] = 60
+		require.Equal(t, want, values(t, r), "what was known last, and how old it is")
 		require.Equal(t, 7, l.looks)
 
 		l.is(answer{counts: map[bide.State]int{bide.Waiting: 0, bide.Failed: 0}})
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		require.Equal(t, map[string]float64{"bide_tasks[state=WAITING]": 0, "bide_tasks[state=FAILED]": 0, "bide_oldest_overdue_seconds": 0}, values(t, r))
+		require.Equal(t, map[string]float64{"bide_tasks[state=WAITING]": 0, "bide_tasks[state=FAILED]": 0, "bide_oldest_overdue_seconds": 0, "bide_ledger_age_seconds": 0}, values(t, r))
 		cancel()
 		require.NoError(t, <-ended)
 	})
