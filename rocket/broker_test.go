@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 func variable(t testing.TB, name string) string {
 	t.Helper()
 	value := os.Getenv(name)
-	require.NotEmpty(t, value, "%s is not set: run the tests by `make test`, which provides it", name)
+	require.NotEmpty(t, value, "%s is not set: run the tests by `make test`, which provides it, or `make test ROCKETMQ=off`, which does without", name)
 	return value
 }
 

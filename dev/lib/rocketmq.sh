@@ -40,7 +40,7 @@ rocketmq_fetch() {
 	mvn -q -B -f "$jars.new/pom.xml" dependency:copy-dependencies -DoutputDirectory=. -DincludeScope=runtime \
 		>"$jars.log" 2>&1 || {
 		tail -n 5 "$jars.log" >&2
-		die "no RocketMQ without Maven Central; Maven's whole log is $jars.log"
+		die "no RocketMQ without Maven Central (make test ROCKETMQ=off does without); Maven's whole log is $jars.log"
 	}
 	mv "$jars.new" "$jars"
 }

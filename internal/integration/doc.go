@@ -1,5 +1,5 @@
 // Package integration holds no code: its tests put the whole of Bide, on a real
-// PostgreSQL and a real RabbitMQ, through what happens in production.
+// PostgreSQL and real brokers, through what happens in production.
 //
 // # The shop
 //

@@ -58,7 +58,11 @@ func TestTwoRelaysAndThreeWorkersWithWorkersComingAndGoing(t *testing.T) {
 				}
 			})
 			s.awaitDone(t, 30*time.Second)
-			v := s.requireKept(t, promised)
+			late := promised
+			if s.site.Rocket != nil {
+				late = 10 * time.Second // what lay in a queue that changes hands is suspect, and tried alone
+			}
+			v := s.requireKept(t, late)
 			require.Greater(t, v.Closed, 100)
 			require.Greater(t, s.via(t, "broker"), v.Closed/2)
 		})

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -28,7 +29,10 @@ func newRocketSystem(t testing.TB, line string, mode rocket.Mode) *system {
 
 func sharedNameServer(t testing.TB, line string) string {
 	t.Helper()
-	return variable(t, "BIDE_TEST_ROCKETMQ"+line+"_NAMESRV")
+	name := "BIDE_TEST_ROCKETMQ" + line + "_NAMESRV"
+	address := os.Getenv(name)
+	require.NotEmpty(t, address, "%s is not set: run the tests with `make test`, which provides it, or `make test ROCKETMQ=off`, which does without", name)
+	return address
 }
 
 // connectRocket gives a shop a RocketMQ.
