@@ -100,9 +100,9 @@ func Logger(cfg config.Service) *slog.Logger {
 	level, _ := cfg.Level() // validated with the configuration
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+		return slog.New(withoutRepeats(slog.NewJSONHandler(os.Stderr, options)))
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, options))
+	return slog.New(withoutRepeats(slog.NewTextHandler(os.Stderr, options)))
 }
 
 // OpenLedger connects to the ledger, trying for as long as the database does
