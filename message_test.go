@@ -155,3 +155,13 @@ func BenchmarkParseMessage(b *testing.B) {
 		}
 	}
 }
+
+func TestADeliveryIsAcknowledgedByItsDriver(t *testing.T) {
+	t.Parallel()
+	acked := 0
+	d := bide.NewDelivery([]byte("body"), true, func() { acked++ })
+	require.Equal(t, "body", string(d.Body))
+	require.True(t, d.Redelivered)
+	d.Ack()
+	require.Equal(t, 1, acked)
+}
