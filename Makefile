@@ -19,9 +19,12 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := .dev/bin/golangci-lint-$(GOLANGCI_VERSION)
 SERVICES := dev/services
 # Every race is a failure, but for the one in RocketMQ's client library.
-TEST := GORACE='suppressions=$(CURDIR)/rocket/testdata/library.supp' go test -race -timeout 10m $(TESTFLAGS)
+TEST := env GORACE='suppressions=$(CURDIR)/rocket/testdata/library.supp' go test -race -timeout 10m $(TESTFLAGS)
 # Leaves out the tests that need a RocketMQ.
 WITHOUT_ROCKETMQ := -skip 'RocketMQ|/RocketMQ'
+# The drivers' tests wait most of the time and run beside each other. The others
+# have promises of milliseconds to keep, and get the machine one package at a time.
+DRIVERS := '/(rabbit|rocket)$$'
 
 .PHONY: help
 help: ## list the targets
@@ -53,11 +56,12 @@ test: build compiler ## run all tests, with the race detector, on real servers
 ifeq ($(ROCKETMQ),off)
 	$(SERVICES) up postgres pgbouncer rabbitmq
 	eval "$$($(SERVICES) env)"
-	$(TEST) $(WITHOUT_ROCKETMQ) $$(go list $(PACKAGES) | grep -v '/rocket$$')
+	go list $(PACKAGES) | grep -v '/rocket$$' | xargs $(TEST) -p 1 $(WITHOUT_ROCKETMQ)
 else
 	$(SERVICES) up postgres pgbouncer rabbitmq rocketmq4 rocketmq5
 	eval "$$($(SERVICES) env)"
-	$(TEST) $(PACKAGES)
+	go list $(PACKAGES) | { grep -E $(DRIVERS) || true; } | xargs -r $(TEST)
+	go list $(PACKAGES) | { grep -vE $(DRIVERS) || true; } | xargs -r $(TEST) -p 1
 endif
 
 # The packages whose tests reach the RabbitMQ driver.
