@@ -98,7 +98,7 @@ func discover(t testing.TB, cfg rocket.Config) rocket.Facts {
 	var err error
 	require.Eventually(t, func() bool {
 		facts, err = rocket.Discover(t.Context(), cfg)
-		return err == nil || errors.As(err, new(*rocket.Fault))
+		return err == nil || errors.As(err, new(*bide.Fault))
 	}, patience, 50*time.Millisecond, "nothing to discover at %s", cfg)
 	require.NoError(t, err)
 	return facts

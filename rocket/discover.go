@@ -7,7 +7,7 @@ import (
 )
 
 // Discover finds out what the brokers are and whether the configuration suits
-// them. An error that wraps a [*Fault] stays the same however often it is
+// them. An error that wraps a [*bide.Fault] stays the same however often it is
 // tried; any other is worth another attempt, such as while no broker answers.
 // Where the configuration holds all the facts that matter, nobody is asked.
 func Discover(ctx context.Context, cfg Config) (Facts, error) {

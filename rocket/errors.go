@@ -16,6 +16,9 @@ import (
 	"github.com/bide-mq/bide/rocket/internal/remoting"
 )
 
+// errChanged ends a publisher that has been running, too.
+var errChanged = errors.New("the plan was made for what it was")
+
 var (
 	errMute   = fmt.Errorf("%w: the broker does not answer", bide.ErrSessionDown)
 	errNone   = fmt.Errorf("%w: not connected", bide.ErrSessionDown)
@@ -30,8 +33,8 @@ var (
 func translate(subject string, err error) error {
 	refusal, ok := errors.AsType[*remoting.Refusal](err)
 	if ok && denied(refusal) {
-		return &Fault{Err: err, Finding: Finding{
-			Severity: Error, Subject: subject, Problem: "denies access",
+		return &bide.Fault{Err: err, Finding: bide.Finding{
+			Severity: bide.SeverityError, Subject: subject, Problem: "denies access",
 			Remedy: "check the access key and the secret key, and grant publishing and subscribing on topic and group",
 		}}
 	}

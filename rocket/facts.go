@@ -154,8 +154,8 @@ func (c Config) noTimers(brokers []BrokerFacts) error {
 }
 
 func timersFault(subject, problem string) error {
-	return &Fault{Finding: Finding{
-		Severity: Error, Subject: subject, Problem: problem,
+	return &bide.Fault{Finding: bide.Finding{
+		Severity: bide.SeverityError, Subject: subject, Problem: problem,
 		Remedy: "choose mode levels or auto, or a broker of the 5.x line with timerWheelEnable=true",
 	}}
 }
@@ -175,13 +175,13 @@ func (c Config) tableOf(brokers []BrokerFacts) (table, error) {
 		}
 		theirs, err := parseTable(b.Settings["messageDelayLevel"])
 		if err != nil {
-			return nil, &Fault{Err: err, Finding: Finding{
-				Severity: Error, Subject: b.subject(), Problem: "has a messageDelayLevel that cannot be read", Remedy: "correct it at the broker",
+			return nil, &bide.Fault{Err: err, Finding: bide.Finding{
+				Severity: bide.SeverityError, Subject: b.subject(), Problem: "has a messageDelayLevel that cannot be read", Remedy: "correct it at the broker",
 			}}
 		}
 		if i > 0 && !slices.Equal(t, theirs) {
-			return nil, &Fault{Finding: Finding{
-				Severity: Error, Subject: b.subject(),
+			return nil, &bide.Fault{Finding: bide.Finding{
+				Severity: bide.SeverityError, Subject: b.subject(),
 				Problem: fmt.Sprintf("has the messageDelayLevel %q, and %s has %q", b.Settings["messageDelayLevel"], brokers[0].Name, brokers[0].Settings["messageDelayLevel"]),
 				Remedy:  "give all brokers of the cluster the same messageDelayLevel",
 			}}
@@ -199,8 +199,8 @@ func (c Config) horizonOf(brokers []BrokerFacts) (time.Duration, error) {
 		for _, b := range brokers {
 			theirs, err := b.maxDelay()
 			if err != nil {
-				return 0, &Fault{Err: err, Finding: Finding{
-					Severity: Error, Subject: b.subject(), Problem: "has a timerMaxDelaySec that cannot be read", Remedy: "set it as the maximum delay",
+				return 0, &bide.Fault{Err: err, Finding: bide.Finding{
+					Severity: bide.SeverityError, Subject: b.subject(), Problem: "has a timerMaxDelaySec that cannot be read", Remedy: "set it as the maximum delay",
 				}}
 			}
 			if most == 0 || theirs < most {
@@ -215,8 +215,8 @@ func (c Config) horizonOf(brokers []BrokerFacts) (time.Duration, error) {
 	case c.Horizon == 0:
 		return min(defaultHorizon, limit), nil
 	case c.Horizon > limit:
-		return 0, &Fault{Finding: Finding{
-			Severity: Error, Subject: subject,
+		return 0, &bide.Fault{Finding: bide.Finding{
+			Severity: bide.SeverityError, Subject: subject,
 			Problem: fmt.Sprintf("takes timers up to %s, and the horizon is %s", most, c.Horizon),
 			Remedy:  fmt.Sprintf("set the horizon to %s or less, or raise timerMaxDelaySec at the broker", limit),
 		}}
@@ -228,8 +228,8 @@ func (b BrokerFacts) subject() string { return fmt.Sprintf("broker %s at %s", b.
 
 // denied is the fault of a question that was not answered.
 func (b BrokerFacts) denied(remedy string) error {
-	return &Fault{Err: b.Denied, Finding: Finding{
-		Severity: Error, Subject: b.subject(),
+	return &bide.Fault{Err: b.Denied, Finding: bide.Finding{
+		Severity: bide.SeverityError, Subject: b.subject(),
 		Problem: "does not tell its configuration (request code 26)", Remedy: "check the access key and the secret key and allow the question, or " + remedy,
 	}}
 }

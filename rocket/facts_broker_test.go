@@ -103,9 +103,9 @@ func TestOddBroker(t *testing.T) {
 	})
 	t.Run("check", func(t *testing.T) {
 		findings := rocket.Check(t.Context(), o.config(rocket.Auto))
-		require.Equal(t, rocket.Warning, findings[0].Severity)
+		require.Equal(t, bide.SeverityWarning, findings[0].Severity)
 		require.Contains(t, findings[0].Problem, "short timers only")
-		require.Less(t, findings[1].Severity, rocket.Warning, "%v", findings)
+		require.Less(t, findings[1].Severity, bide.SeverityWarning, "%v", findings)
 	})
 	t.Run("changed", func(t *testing.T) {
 		cfg := o.config(rocket.Levels)
@@ -131,7 +131,7 @@ func awaitFault(t testing.TB, cfg rocket.Config) (err error) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		_, err = rocket.Discover(t.Context(), cfg)
-		return errors.As(err, new(*rocket.Fault))
+		return errors.As(err, new(*bide.Fault))
 	}, patience, 50*time.Millisecond, "%v", &err)
 	return err
 }
@@ -151,32 +151,32 @@ func TestCheck(t *testing.T) {
 	cfg.NameServers = append(cfg.NameServers, "127.0.0.1:1")
 	findings := rocket.Check(t.Context(), cfg)
 	for _, want := range []struct {
-		severity rocket.Severity
+		severity bide.Severity
 		problem  string
 	}{
-		{rocket.Warning, "timerEnableRetryUntilSuccess=false"},
-		{rocket.Warning, "flushDiskType=ASYNC_FLUSH"},
-		{rocket.Warning, "is of no use"},
-		{rocket.Info, "autoCreateTopicEnable=true"},
-		{rocket.Info, "delays by timers up to 2h0m0s"},
-		{rocket.Info, `messageDelayLevel "1s 5s 10s`},
-		{rocket.Info, "runs V5_5_0"},
-		{rocket.Info, "does not exist yet"},
-		{rocket.Info, "has no consumer"},
+		{bide.SeverityWarning, "timerEnableRetryUntilSuccess=false"},
+		{bide.SeverityWarning, "flushDiskType=ASYNC_FLUSH"},
+		{bide.SeverityWarning, "is of no use"},
+		{bide.SeverityInfo, "autoCreateTopicEnable=true"},
+		{bide.SeverityInfo, "delays by timers up to 2h0m0s"},
+		{bide.SeverityInfo, `messageDelayLevel "1s 5s 10s`},
+		{bide.SeverityInfo, "runs V5_5_0"},
+		{bide.SeverityInfo, "does not exist yet"},
+		{bide.SeverityInfo, "has no consumer"},
 	} {
 		requireFinding(t, findings, want.severity, want.problem)
 	}
 	require.NotContains(t, findings[0].String(), secret)
 
 	findings = rocket.Check(t.Context(), shared(t, "4").config(rocket.Timers))
-	requireFinding(t, findings, rocket.Error, "4.x line")
+	requireFinding(t, findings, bide.SeverityError, "4.x line")
 	findings = rocket.Check(t.Context(), rocket.Config{})
-	requireFinding(t, findings, rocket.Error, "name servers: none")
+	requireFinding(t, findings, bide.SeverityError, "name servers: none")
 	findings = rocket.Check(t.Context(), installation{nameServer: "127.0.0.1:1"}.config(rocket.Auto))
-	requireFinding(t, findings, rocket.Error, "connection refused")
+	requireFinding(t, findings, bide.SeverityError, "connection refused")
 }
 
-func requireFinding(t *testing.T, findings []rocket.Finding, severity rocket.Severity, problem string) {
+func requireFinding(t *testing.T, findings []bide.Finding, severity bide.Severity, problem string) {
 	t.Helper()
 	for _, f := range findings {
 		if f.Severity == severity && strings.Contains(f.Problem, problem) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/levels"
 )
 
@@ -118,7 +119,7 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := decide(tt.cfg, tt.brokers)
 			if tt.want.problem != "" {
-				fault := new(Fault)
+				fault := new(bide.Fault)
 				require.ErrorAs(t, err, &fault)
 				require.Contains(t, fault.Error(), tt.want.problem)
 				require.Contains(t, fault.Remedy, tt.want.remedy)

@@ -24,7 +24,7 @@ func (c Config) askNameServer(ctx context.Context, ask func(context.Context, *re
 		if _, answered := errors.AsType[*remoting.Refusal](err); answered {
 			return translate("name server "+address, err)
 		}
-		if _, ok := errors.AsType[*Fault](err); ok {
+		if _, ok := errors.AsType[*bide.Fault](err); ok {
 			return err
 		}
 		unreachable = append(unreachable, fmt.Errorf("name server %s: %w", address, err))
@@ -83,8 +83,8 @@ func (c Config) choose(all, route []remoting.Broker) ([]remoting.Broker, error) 
 		}
 	}
 	if len(clusters) > 1 {
-		return nil, &Fault{Finding: Finding{
-			Severity: Error, Subject: c.endpoint(),
+		return nil, &bide.Fault{Finding: bide.Finding{
+			Severity: bide.SeverityError, Subject: c.endpoint(),
 			Problem: "knows several clusters: " + strings.Join(clusters, ", "), Remedy: "set the cluster to the one to use",
 		}}
 	}
@@ -137,8 +137,8 @@ func (c Config) topicFault(l *link, err error) error {
 	if _, answered := errors.AsType[*remoting.Refusal](err); !answered {
 		return fmt.Errorf("%w: %s: %w", bide.ErrSessionDown, l.subject(), err)
 	}
-	return &Fault{Err: err, Finding: Finding{
-		Severity: Error, Subject: "topic " + c.Topic(), Problem: "does not exist, and " + l.subject() + " does not let us make it",
+	return &bide.Fault{Err: err, Finding: bide.Finding{
+		Severity: bide.SeverityError, Subject: "topic " + c.Topic(), Problem: "does not exist, and " + l.subject() + " does not let us make it",
 		Remedy: fmt.Sprintf("make it (mqadmin updateTopic -b %s -t %s -r %d -w %d -p 6), or let the access key create topics", l.broker.Master, c.Topic(), c.Queues, c.Queues),
 	}}
 }

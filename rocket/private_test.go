@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bide-mq/bide/rocket"
+	"github.com/bide-mq/bide"
 )
 
 // suite removes the private brokers after the tests.
@@ -92,9 +92,9 @@ func services(args ...string) (string, error) {
 func requireFault(t *testing.T, err error, subject, problem, remedy string) {
 	t.Helper()
 	require.Error(t, err)
-	fault := new(rocket.Fault)
+	fault := new(bide.Fault)
 	require.ErrorAs(t, err, &fault)
-	require.Equal(t, rocket.Error, fault.Severity)
+	require.Equal(t, bide.SeverityError, fault.Severity)
 	require.Contains(t, fault.Subject, subject)
 	require.Contains(t, fault.Problem, problem)
 	require.Contains(t, fault.Remedy, remedy)

@@ -44,7 +44,7 @@ func (p *Publisher) Capabilities() bide.Capabilities { return p.facts.capabiliti
 
 // Run keeps a session until ctx ends, then waits for the answers to what was
 // sent, no longer than the confirm timeout, and returns nil. It returns an
-// error that wraps a [*Fault] when the first session meets a fault that no
+// error that wraps a [*bide.Fault] when the first session meets a fault that no
 // retry mends, and when a later one finds that the brokers' levels or timers
 // are others than those it was made for.
 func (p *Publisher) Run(ctx context.Context) error {
@@ -117,8 +117,8 @@ func (p *Publisher) recheck(s *session) error {
 	if p.facts.same(facts) {
 		return nil
 	}
-	return &Fault{always: true, Finding: Finding{
-		Severity: Error, Subject: p.cfg.endpoint(),
+	return &bide.Fault{Err: errChanged, Finding: bide.Finding{
+		Severity: bide.SeverityError, Subject: p.cfg.endpoint(),
 		Problem: fmt.Sprintf("has changed: it was %s and is %s", p.facts, facts), Remedy: "start the service again",
 	}}
 }

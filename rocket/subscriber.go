@@ -49,7 +49,7 @@ func NewSubscriber(cfg Config, logger *slog.Logger) (*Subscriber, error) {
 }
 
 // Subscribe implements [bide.Subscriber]. It calls handle from many goroutines
-// at once. The error wraps a [*Fault].
+// at once. The error wraps a [*bide.Fault].
 func (r *Subscriber) Subscribe(ctx context.Context, handle func(bide.Delivery)) error {
 	defer r.closing.await()
 	return r.sup.run(ctx, func(ctx context.Context, s *session, up func()) error {

@@ -50,7 +50,7 @@ func (v *supervisor) run(ctx context.Context, serve func(ctx context.Context, s 
 		if ctx.Err() != nil {
 			break
 		}
-		if fault, ok := errors.AsType[*Fault](err); ok && (!started || fault.always) {
+		if fault, ok := errors.AsType[*bide.Fault](err); ok && (!started || errors.Is(fault, errChanged)) {
 			return err
 		}
 		v.setLast(err)

@@ -162,7 +162,7 @@ func TestNameServerAway(t *testing.T) {
 	late := newSubscriber(t, cfg)
 	_, err := rocket.Discover(t.Context(), cfg)
 	require.ErrorIs(t, err, bide.ErrSessionDown)
-	require.NotErrorAs(t, err, new(*rocket.Fault), "another attempt may go better: %v", err)
+	require.NotErrorAs(t, err, new(*bide.Fault), "another attempt may go better: %v", err)
 	require.Equal(t, bide.SessionDown, late.Session().State)
 }
 

@@ -114,11 +114,7 @@ func examineBroker(ctx context.Context, carrier config.Broker, ledger bide.Ledge
 	case config.RabbitMQ:
 		return rabbit.Check(ctx, broker.Rabbit(carrier, ledger))
 	case config.RocketMQ:
-		var findings []bide.Finding
-		for _, f := range rocket.Check(ctx, broker.Rocket(carrier, ledger)) {
-			findings = append(findings, bide.Finding{Severity: bide.Severity(f.Severity), Subject: f.Subject, Problem: f.Problem, Remedy: f.Remedy})
-		}
-		return findings
+		return rocket.Check(ctx, broker.Rocket(carrier, ledger))
 	default:
 		return nil
 	}

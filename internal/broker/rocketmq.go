@@ -47,7 +47,7 @@ func (p *rocketPublisher) Open(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // stopped, as asked
 		}
-		if errors.As(err, new(*rocket.Fault)) {
+		if errors.As(err, new(*bide.Fault)) {
 			return err
 		}
 		p.log.WarnContext(ctx, "ask the brokers what they are", "err", err)

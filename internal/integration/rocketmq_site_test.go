@@ -12,6 +12,7 @@ import (
 	client "github.com/apache/rocketmq-client-go/v2/producer"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/brokertest"
 	"github.com/bide-mq/bide/rocket"
 )
@@ -49,7 +50,7 @@ func connectRocket(t testing.TB, s *shop, nameServer string, mode rocket.Mode) *
 func discover(ctx context.Context, cfg rocket.Config) (rocket.Facts, error) {
 	for {
 		facts, err := rocket.Discover(ctx, cfg)
-		if err == nil || ctx.Err() != nil || errors.As(err, new(*rocket.Fault)) {
+		if err == nil || ctx.Err() != nil || errors.As(err, new(*bide.Fault)) {
 			return facts, err
 		}
 		await(ctx, 100*time.Millisecond)
