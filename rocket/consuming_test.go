@@ -3,6 +3,7 @@ package rocket_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/bide-mq/bide"
 	"github.com/bide-mq/bide/internal/brokertest"
 	"github.com/bide-mq/bide/rocket"
+	"github.com/bide-mq/bide/rocket/internal/remoting"
 )
 
 // TestConsumersComeAndGo: three workers, of which one or two are away at any
@@ -84,6 +86,46 @@ func TestHandedOver(t *testing.T) {
 		require.Equal(t, !fresh, a.Redelivered, "task %d", a.message(t).TaskID)
 		return fresh
 	}, patience, time.Microsecond)
+}
+
+// TestReplacedConsumer: a consumer that the broker lists although the worker has
+// replaced it takes no queue from the one that lives.
+func TestReplacedConsumer(t *testing.T) {
+	t.Parallel()
+	i := shared(t, "5")
+	cfg := i.config(rocket.Auto)
+	p, in := run(t, cfg), subscribe(t, cfg, true)
+	_, instance, _ := strings.Cut(consumers(t, i, cfg)[0], "@")
+	ghost, err := rocketmq.NewPushConsumer(
+		consumer.WithNsResolver(primitive.NewPassthroughResolver(cfg.NameServers)),
+		consumer.WithGroupName(cfg.Group()),
+		consumer.WithInstance(strings.TrimSuffix(instance, "1")+"0"),
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
+	)
+	require.NoError(t, err)
+	require.NoError(t, ghost.Subscribe(cfg.Topic(), consumer.MessageSelector{}, func(context.Context, ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+		return consumer.ConsumeSuccess, nil
+	}))
+	require.NoError(t, ghost.Start())
+	t.Cleanup(func() { require.NoError(t, ghost.Shutdown()) })
+	require.Eventually(t, func() bool { return len(consumers(t, i, cfg)) == 2 }, patience, 10*time.Millisecond)
+	pause(time.Second) // the broker has told both of it
+	ids := sequence(1, 64)
+	for _, id := range ids {
+		confirm(t, p, now(cfg, id))
+	}
+	in.all(t, ids)
+}
+
+// consumers are the clients in the group of the workers.
+func consumers(t *testing.T, i installation, cfg rocket.Config) []string {
+	t.Helper()
+	conn, err := remoting.Dial(t.Context(), i.broker, remoting.Credentials{})
+	require.NoError(t, err)
+	defer conn.Close()
+	clients, err := conn.Consumers(t.Context(), cfg.Group())
+	require.NoError(t, err)
+	return clients
 }
 
 // TestPanickingHandler: the message is acknowledged, and its queue goes on.

@@ -61,6 +61,10 @@
 // Nothing is ever sent back: retries would travel by levels, 10 s and more, and
 // end in a dead letter queue.
 //
+// Queues are divided among the clients that the broker lists, and it may list
+// one that is gone for two minutes more. Consumers are numbered, so that the
+// workers leave out those that have been replaced; see lineage.
+//
 // RocketMQ marks only what was sent back as delivered before. What lay in a
 // queue when the consumer was given it counts as redelivered here, since another
 // may have had it; see handover.

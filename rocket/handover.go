@@ -36,10 +36,10 @@ func newHandover(s *session) *handover {
 	return &handover{s: s, ends: map[place]int64{}, seen: map[place]int64{}, first: make(chan struct{})}
 }
 
-// allocate is the library's strategy with a look at the outcome. The library
-// calls it before it fetches from a queue that is new.
+// allocate is the library's strategy among the living, with a look at the
+// outcome. The library calls it before it fetches from a queue that is new.
 func (h *handover) allocate(group, client string, all []*primitive.MessageQueue, clients []string) []*primitive.MessageQueue {
-	mine := consumer.AllocateByAveragely(group, client, all, clients)
+	mine := consumer.AllocateByAveragely(group, client, all, living(clients))
 	if len(all) > 0 && all[0].Topic == h.s.cfg.Topic() {
 		h.assign(mine)
 		h.once.Do(func() { close(h.first) })

@@ -61,9 +61,9 @@ type intake struct {
 	released chan struct{} // closed when nothing can be acknowledged any more
 }
 
-func newIntake(cfg Config, log *slog.Logger, s *session, handle func(bide.Delivery)) *intake {
+func newIntake(cfg Config, log *slog.Logger, s *session, instance string, handle func(bide.Delivery)) *intake {
 	return &intake{
-		cfg: cfg, log: log, s: s, handle: handle, instance: cfg.instance("worker"),
+		cfg: cfg, log: log, s: s, handle: handle, instance: instance,
 		handover: newHandover(s), batches: newTally(), sightings: map[*link]time.Time{}, released: make(chan struct{}),
 	}
 }

@@ -32,6 +32,7 @@ type Subscriber struct {
 	cfg     Config
 	log     *slog.Logger
 	sup     *supervisor
+	lineage *lineage
 	current atomic.Pointer[intake]
 	closing closing // consumers of ended sessions
 }
@@ -45,7 +46,10 @@ func NewSubscriber(cfg Config, logger *slog.Logger) (*Subscriber, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("rocketmq subscriber: %w", err)
 	}
-	return &Subscriber{cfg: cfg, log: logger, sup: &supervisor{cfg: cfg, log: logger, role: "subscriber"}}, nil
+	return &Subscriber{
+		cfg: cfg, log: logger, lineage: newLineage(cfg),
+		sup: &supervisor{cfg: cfg, log: logger, role: "subscriber"},
+	}, nil
 }
 
 // Subscribe implements [bide.Subscriber]. It calls handle from many goroutines
@@ -72,7 +76,7 @@ func (r *Subscriber) Session() bide.Session {
 
 // serve consumes until the session or ctx ends.
 func (r *Subscriber) serve(ctx context.Context, s *session, handle func(bide.Delivery), up func()) error {
-	in := newIntake(r.cfg, r.log, s, handle)
+	in := newIntake(r.cfg, r.log, s, r.lineage.next(), handle)
 	started := make(chan error, 1)
 	over := make(chan struct{})
 	defer close(over)
