@@ -60,8 +60,10 @@ ifeq ($(ROCKETMQ),off)
 else
 	$(SERVICES) up postgres pgbouncer rabbitmq rocketmq4 rocketmq5
 	eval "$$($(SERVICES) env)"
-	go list $(PACKAGES) | { grep -E $(DRIVERS) || true; } | xargs -r $(TEST)
-	go list $(PACKAGES) | { grep -vE $(DRIVERS) || true; } | xargs -r $(TEST) -p 1
+	failed=0
+	go list $(PACKAGES) | { grep -E $(DRIVERS) || true; } | xargs -r $(TEST) || failed=1
+	go list $(PACKAGES) | { grep -vE $(DRIVERS) || true; } | xargs -r $(TEST) -p 1 || failed=1
+	exit $$failed
 endif
 
 # The packages whose tests reach the RabbitMQ driver.

@@ -25,7 +25,6 @@ func awaitState(t testing.TB, session func() bide.Session, want bide.SessionStat
 func TestBlockedConnection(t *testing.T) {
 	broker := ownBroker(t)
 	cfg := broker.config()
-	cfg.ConfirmTimeout = time.Second
 	p, s := newPublisher(t, cfg), newSubscriber(t, cfg)
 	brokertest.Start(t, p)
 	got := consume(t, s, true)
@@ -179,7 +178,7 @@ func missingAfter(t *testing.T, got <-chan bide.Delivery, want map[int64]bool) i
 func TestSilentTier(t *testing.T) {
 	broker := ownBroker(t)
 	cfg := broker.config()
-	cfg.ConfirmTimeout = 2 * time.Second
+	cfg.ConfirmTimeout = 4 * time.Second
 	p, s := newPublisher(t, cfg), newSubscriber(t, cfg)
 	brokertest.Start(t, p)
 	got := consume(t, s, true)

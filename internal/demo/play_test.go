@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 )
 
@@ -99,7 +101,7 @@ func engine(ctx context.Context, part string) error {
 		closeOrders = strings.ReplaceAll(closeOrders, "on_hand + back.quantity", "on_hand + 2 * back.quantity")
 	}
 	for {
-		if err := sweep(ctx, conn, closeOrders, ahead); err != nil {
+		if err := sweep(ctx, conn, closeOrders, ahead); err != nil && !deadlock(err) {
 			return err
 		}
 		if !sleepUntil(ctx, time.Now().Add(20*time.Millisecond)) {
@@ -108,11 +110,21 @@ func engine(ctx context.Context, part string) error {
 	}
 }
 
+// deadlock reports whether the transaction has given way, and may try again.
+func deadlock(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "40P01"
+}
+
+// sweep closes what is due. It waits for no order and no task: customers lock
+// them the other way round when they cancel.
 func sweep(ctx context.Context, conn *pgx.Conn, closeOrders string, ahead time.Duration) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `WITH due AS (
 				DELETE FROM bide.delay_task WHERE id IN (
-					SELECT id FROM bide.delay_task WHERE fire_at <= now() + $1::interval LIMIT 50 FOR UPDATE SKIP LOCKED)
+					SELECT task.id FROM bide.delay_task task JOIN shop.orders ON orders.id = task.biz_id::bigint
+					WHERE task.fire_at <= now() + $1::interval LIMIT 50
+					FOR UPDATE SKIP LOCKED)
 				RETURNING *)
 			INSERT INTO bide.delay_task_history (id, biz_type, biz_id, fire_at, created_at, result, via, sends, attempts, reclaims)
 			SELECT id, biz_type, biz_id, fire_at, created_at, 'DONE', 'sweep', sends, attempts, reclaims FROM due

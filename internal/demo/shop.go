@@ -24,6 +24,9 @@ var shopSQL string
 //go:embed sql/place_order.sql
 var placeOrderSQL string
 
+//go:embed sql/lock_stock.sql
+var lockStockSQL string
+
 //go:embed sql/take_stock.sql
 var takeStockSQL string
 
@@ -102,8 +105,10 @@ func (s *shop) place(ctx context.Context, c customer) (id int64, deadline time.T
 		}
 		// Last, since everybody wants these rows: they stay locked for no
 		// longer than the commit takes.
-		_, err := tx.Exec(ctx, takeStockSQL, id)
-		return err
+		var stock pgx.Batch
+		stock.Queue(lockStockSQL, id)
+		stock.Queue(takeStockSQL, id)
+		return tx.SendBatch(ctx, &stock).Close()
 	})
 	return id, deadline, err
 }

@@ -63,9 +63,10 @@ func TestRocketMQOutageUnderLoad(t *testing.T) {
 
 func testRocketOutages(t *testing.T, broker *server, mode rocket.Mode) {
 	t.Run("killed and restarted", func(t *testing.T) {
-		connectRocket(t, newShop(t), broker.url, mode).survive(t, func() {
+		s := connectRocket(t, newShop(t), broker.url, mode)
+		s.survive(t, func() {
 			broker.do(t, "kill")
-			broker.do(t, "restart")
+			s.restartRocket(t, broker)
 		})
 	})
 	t.Run("store deleted", func(t *testing.T) {
@@ -75,7 +76,7 @@ func testRocketOutages(t *testing.T, broker *server, mode rocket.Mode) {
 			s.await(t, 10*time.Second, 1, "SELECT 1 FROM bide.delay_task WHERE status = 'SENT' AND run_at > now() + interval '25 s' HAVING count(*) >= 20")
 			broker.do(t, "kill")
 			broker.do(t, "wipe")
-			broker.do(t, "restart")
+			s.restartRocket(t, broker)
 		})
 		require.NotZero(t, s.count(t, "SELECT count(*) FROM bide.delay_task_history WHERE via = 'sweep' AND fire_at > $1", back.Add(2*time.Second)),
 			"what was lost is found although the broker works again")
@@ -89,6 +90,15 @@ func testRocketOutages(t *testing.T, broker *server, mode rocket.Mode) {
 			require.NoError(t, process.Signal(syscall.SIGCONT))
 		})
 	})
+}
+
+// restartRocket returns when the broker has registered, which may take it half a
+// minute on a busy machine.
+func (s *system) restartRocket(t testing.TB, broker *server) {
+	t.Helper()
+	broker.do(t, "restart")
+	_, err := discover(t.Context(), *s.site.Rocket)
+	require.NoError(t, err)
 }
 
 // rocketProcess finds the process of a RocketMQ broker, beside its name server's.
