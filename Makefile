@@ -78,20 +78,22 @@ test-matrix: build compiler ## run RabbitMQ's tests again on RabbitMQ 4 (Debian 
 	export BIDE_TEST_RABBITMQ_MANAGEMENT_URL="$$BIDE_TEST_RABBITMQ4_MANAGEMENT_URL"
 	$(TEST) $(WITHOUT_ROCKETMQ) $(MATRIX)
 
+# What `make bench` runs: all measurements, or some of them; BENCHFLAGS for more.
+MEASURE    ?=
+BENCHFLAGS ?= -out docs/performance
+
 .PHONY: bench
-bench: build ## measure lateness, memory and the brokers alone (about 12 minutes, on a quiet machine)
+bench: build ## measure beside the peers and the brokers alone (about 30 minutes, on a quiet machine)
 	(cd bench && go build -o ../bin/bench .)
-	$(SERVICES) up postgres rabbitmq rocketmq5
+	$(SERVICES) up postgres rabbitmq rocketmq5 redis
 	eval "$$($(SERVICES) env)"
 	export BIDE_DATABASE_URL="$$BIDE_TEST_DATABASE_URL" BIDE_RABBITMQ_URL="$$BIDE_TEST_RABBITMQ_URL"
 	export BIDE_ROCKETMQ_NAME_SERVERS="$$BIDE_TEST_ROCKETMQ5_NAMESRV"
-	for how in "-broker rabbitmq -queue-type quorum" "-broker rabbitmq -queue-type classic" \
-		"-broker rocketmq -mode timers" "-broker rocketmq -mode levels" "-broker none"; do
-		echo "lateness $$how"
-		bin/bench $$how lateness
-	done
-	echo "10,000 messages held"
-	bin/bench held
+	bin/bench $(BENCHFLAGS) $(MEASURE)
+
+.PHONY: bench-short
+bench-short: BENCHFLAGS = -short
+bench-short: bench ## the same in about 4 minutes, to see that it works
 
 .PHONY: lint
 lint: $(GOLANGCI) ## check style, mistakes and layers, of the scripts too

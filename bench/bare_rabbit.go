@@ -10,94 +10,127 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// bareTTL is the time to live of the bare delay queue.
-const bareTTL = 5 * time.Second
+const (
+	bareRabbitName = "bare rabbitmq ttl"
+	// bareTTL is the time to live of the delay queue, which is all that a bare
+	// one can do: a message is due a time to live after it was sent.
+	bareTTL = 4 * time.Second
+	// window is how many messages the raw clients have unconfirmed, per queue,
+	// as Bide has.
+	window = 256
+)
 
-// bareRabbit measures a plain delay queue: publish, expire, dead-letter,
-// consume. A message is due a time to live after it was sent.
-func (o options) bareRabbit(ctx context.Context) ([]figure, error) {
-	conn, err := amqp.Dial(os.Getenv("BIDE_RABBITMQ_URL"))
-	if err != nil {
-		return nil, err
+// bareRabbit is a plain delay queue: publish, expire, dead-letter, consume. It
+// is also the raw pipeline that throughput is measured against.
+type bareRabbit struct {
+	clock
+	queueType   string
+	ttl         time.Duration // bareTTL by default
+	conn        *amqp.Connection
+	ch          *amqp.Channel
+	delay, ends string
+	unconfirmed chan *amqp.DeferredConfirmation
+	confirming  sync.WaitGroup
+}
+
+func (*bareRabbit) name() string { return bareRabbitName }
+
+func (b *bareRabbit) start(context.Context, *database) error {
+	var err error
+	if b.ttl == 0 {
+		b.ttl = bareTTL
 	}
-	defer conn.Close() //nolint:errcheck // measured by then
-	ch, err := conn.Channel()
-	if err != nil {
-		return nil, err
-	}
-	delay, ready, err := o.bareQueues(ch)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		_, _ = ch.QueueDelete(delay, false, false, false)
-		_, _ = ch.QueueDelete(ready, false, false, false)
-	}()
-	var b bare
-	if err := consumeBareRabbit(conn, ready, &b); err != nil {
-		return nil, err
-	}
-	if err := ch.Confirm(false); err != nil {
-		return nil, err
-	}
-	var one sync.Mutex // a channel has one writer at a time
-	send := func(time.Time) error {
-		due := time.Now().Add(bareTTL)
-		one.Lock()
-		confirm, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", delay, true, false, amqp.Publishing{
-			DeliveryMode: amqp.Persistent, Body: strconv.AppendInt(nil, due.UnixMicro(), 10),
-		})
-		one.Unlock()
-		if err != nil {
-			return err
-		}
-		_, err = confirm.WaitContext(ctx)
+	if b.conn, err = amqp.Dial(os.Getenv("BIDE_RABBITMQ_URL")); err != nil {
 		return err
 	}
-	if err := paced(ctx, o.rate, time.Duration(o.seconds)*time.Second, send); err != nil {
-		return nil, err
+	if b.ch, err = b.conn.Channel(); err != nil {
+		return err
 	}
-	err = poll(ctx, time.Minute, "the bare messages", func() (bool, error) { return b.count() >= o.rate*o.seconds, nil })
-	return b.figures("bare"), err
+	if err := b.declare(); err != nil {
+		return err
+	}
+	if err := b.consume(); err != nil {
+		return err
+	}
+	b.unconfirmed = make(chan *amqp.DeferredConfirmation, window)
+	b.confirming.Go(func() {
+		for c := range b.unconfirmed {
+			c.Wait()
+		}
+	})
+	return b.ch.Confirm(false)
 }
 
-// bareQueues declares the delay queue and the one it empties into.
-func (o options) bareQueues(ch *amqp.Channel) (delay, ready string, err error) {
+// declare makes the delay queue and the one it empties into.
+func (b *bareRabbit) declare() error {
 	suffix := strconv.FormatInt(time.Now().UnixNano(), 36)
-	delay, ready = "bare.delay."+suffix, "bare.ready."+suffix
+	b.delay, b.ends = "bare.delay."+suffix, "bare.ready."+suffix
 	args := amqp.Table{
-		"x-queue-type": o.queueType, "x-message-ttl": bareTTL.Milliseconds(),
-		"x-dead-letter-exchange": "", "x-dead-letter-routing-key": ready,
+		"x-queue-type": b.queueType, "x-message-ttl": b.ttl.Milliseconds(),
+		"x-dead-letter-exchange": "", "x-dead-letter-routing-key": b.ends,
 	}
-	if o.queueType == "quorum" {
+	if b.queueType == "quorum" {
 		args["x-dead-letter-strategy"], args["x-overflow"] = "at-least-once", "reject-publish"
 	}
-	if _, err = ch.QueueDeclare(ready, true, false, false, false, amqp.Table{"x-queue-type": o.queueType}); err != nil {
-		return "", "", err
+	if _, err := b.ch.QueueDeclare(b.ends, true, false, false, false, amqp.Table{"x-queue-type": b.queueType}); err != nil {
+		return err
 	}
-	_, err = ch.QueueDeclare(delay, true, false, false, false, args)
-	return delay, ready, err
+	_, err := b.ch.QueueDeclare(b.delay, true, false, false, false, args)
+	return err
 }
 
-func consumeBareRabbit(conn *amqp.Connection, queue string, b *bare) error {
-	ch, err := conn.Channel()
+func (b *bareRabbit) consume() error {
+	ch, err := b.conn.Channel()
 	if err != nil {
 		return err
 	}
 	if err := ch.Qos(2000, 0, false); err != nil {
 		return err
 	}
-	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
+	deliveries, err := ch.Consume(b.ends, "", false, false, false, false, nil)
 	if err != nil {
 		return err
 	}
 	go func() {
 		for d := range deliveries {
-			if due, err := strconv.ParseInt(string(d.Body), 10, 64); err == nil {
+			if due, err := strconv.ParseInt(string(d.Body[:bareDigits]), 10, 64); err == nil {
 				b.arrived(time.UnixMicro(due))
 			}
 			_ = d.Ack(false) // the queue is deleted at the end
 		}
 	}()
 	return nil
+}
+
+// bareDigits is the length of the due time in a body, which is as long as one of
+// Bide's.
+const bareDigits = 16
+
+var barePadding = make([]byte, 64)
+
+// schedule publishes with at most a window unconfirmed.
+func (b *bareRabbit) schedule(ctx context.Context, _ int64, due []time.Time) error {
+	for range due {
+		body := strconv.AppendInt(nil, time.Now().Add(b.ttl).UnixMicro(), 10)
+		confirm, err := b.ch.PublishWithDeferredConfirmWithContext(ctx, "", b.delay, true, false, amqp.Publishing{
+			DeliveryMode: amqp.Persistent, Body: append(body, barePadding...),
+		})
+		if err != nil {
+			return err
+		}
+		b.unconfirmed <- confirm
+	}
+	return nil
+}
+
+// settle waits for all confirms; nothing may be scheduled afterwards.
+func (b *bareRabbit) settle() {
+	close(b.unconfirmed)
+	b.confirming.Wait()
+}
+
+func (b *bareRabbit) stop() {
+	_, _ = b.ch.QueueDelete(b.delay, false, false, false)
+	_, _ = b.ch.QueueDelete(b.ends, false, false, false)
+	_ = b.conn.Close() // measured by then
 }

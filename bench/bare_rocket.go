@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
@@ -14,61 +15,40 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 )
 
-// bareLevel is RocketMQ's second level, 5 s: a message sent by it is due then.
-const (
-	bareLevel      = 2
-	bareLevelDelay = 5 * time.Second
-)
+const bareRocketName = "bare rocketmq timers"
 
-// bareRocket measures RocketMQ with its own client: timers that are due at any
-// millisecond, or else the level of 5 s. The topic is made by the first send.
-func (o options) bareRocket(ctx context.Context, timers bool) ([]figure, error) {
-	rlog.SetLogLevel("fatal")
-	servers := []string{os.Getenv("BIDE_ROCKETMQ_NAME_SERVERS")}
-	topic := fmt.Sprintf("bare-%d", time.Now().UnixNano())
-	p, err := rocketmq.NewProducer(producer.WithNameServer(servers), producer.WithGroupName(topic+"-p"), producer.WithInstanceName(topic+"-p"))
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Start(); err != nil {
-		return nil, err
-	}
-	defer p.Shutdown() //nolint:errcheck // measured by then
-	if _, err := p.SendSync(ctx, primitive.NewMessage(topic, []byte("0"))); err != nil {
-		return nil, err
-	}
-	var b bare
-	c, err := consumeBare(servers, topic, &b)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Shutdown() //nolint:errcheck // likewise
-	send := func(due time.Time) error {
-		m := primitive.NewMessage(topic, nil)
-		if timers {
-			m.WithDelayTimestamp(due)
-		} else {
-			due = time.Now().Add(bareLevelDelay)
-			m.WithDelayTimeLevel(bareLevel)
-		}
-		m.Body = strconv.AppendInt(nil, due.UnixMicro(), 10)
-		_, err := p.SendSync(ctx, m)
-		return err
-	}
-	if err := paced(ctx, o.rate, time.Duration(o.seconds)*time.Second, send); err != nil {
-		return nil, err
-	}
-	err = poll(ctx, time.Minute, "the bare messages", func() (bool, error) { return b.count() >= o.rate*o.seconds, nil })
-	return b.figures("bare"), err
+// bareRocket is RocketMQ with its own client: timers that are due at any
+// millisecond.
+type bareRocket struct {
+	clock
+	topic    string
+	producer rocketmq.Producer
+	consumer rocketmq.PushConsumer
 }
 
-func consumeBare(servers []string, topic string, b *bare) (rocketmq.PushConsumer, error) {
-	c, err := rocketmq.NewPushConsumer(consumer.WithNameServer(servers), consumer.WithGroupName(topic+"-c"), consumer.WithInstance(topic+"-c"),
+func (*bareRocket) name() string { return bareRocketName }
+
+// start sends one message, which makes the topic.
+func (b *bareRocket) start(ctx context.Context, _ *database) (err error) {
+	rlog.SetLogLevel("fatal")
+	servers := []string{os.Getenv("BIDE_ROCKETMQ_NAME_SERVERS")}
+	b.topic = fmt.Sprintf("bare-%d", time.Now().UnixNano())
+	b.producer, err = rocketmq.NewProducer(producer.WithNameServer(servers), producer.WithGroupName(b.topic+"-p"), producer.WithInstanceName(b.topic+"-p"))
+	if err != nil {
+		return err
+	}
+	if err := b.producer.Start(); err != nil {
+		return err
+	}
+	if _, err := b.producer.SendSync(ctx, primitive.NewMessage(b.topic, []byte("0"))); err != nil {
+		return err
+	}
+	b.consumer, err = rocketmq.NewPushConsumer(consumer.WithNameServer(servers), consumer.WithGroupName(b.topic+"-c"), consumer.WithInstance(b.topic+"-c"),
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = c.Subscribe(topic, consumer.MessageSelector{}, func(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+	err = b.consumer.Subscribe(b.topic, consumer.MessageSelector{}, func(_ context.Context, messages ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 		for _, m := range messages {
 			if due, err := strconv.ParseInt(string(m.Body), 10, 64); err == nil && due > 0 {
 				b.arrived(time.UnixMicro(due))
@@ -77,7 +57,32 @@ func consumeBare(servers []string, topic string, b *bare) (rocketmq.PushConsumer
 		return consumer.ConsumeSuccess, nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return c, c.Start()
+	return b.consumer.Start()
+}
+
+// schedule sends from 64 places.
+func (b *bareRocket) schedule(ctx context.Context, _ int64, due []time.Time) error {
+	var senders sync.WaitGroup
+	places, failed := make(chan struct{}, 64), make(chan error, len(due))
+	for _, at := range due {
+		places <- struct{}{}
+		senders.Go(func() {
+			defer func() { <-places }()
+			m := primitive.NewMessage(b.topic, strconv.AppendInt(nil, at.UnixMicro(), 10))
+			m.WithDelayTimestamp(at)
+			if _, err := b.producer.SendSync(ctx, m); err != nil {
+				failed <- err
+			}
+		})
+	}
+	senders.Wait()
+	close(failed)
+	return <-failed
+}
+
+func (b *bareRocket) stop() {
+	_ = b.consumer.Shutdown()
+	_ = b.producer.Shutdown() // measured by then
 }

@@ -28,7 +28,11 @@ compose_stop() {
 }
 
 compose_ctl() {
-	local client=(rabbitmqctl)
-	[[ $KIND == rabbitmq* ]] || client=(psql "$(call url)")
+	local client
+	case $KIND in
+	rabbitmq*) client=(rabbitmqctl) ;;
+	redis) client=(redis-cli -p "$BASE" -a "$PASSWORD") ;;
+	*) client=(psql "$(call url)") ;;
+	esac
 	compose exec -T "${KIND%[0-9]}" "${client[@]}" "$@"
 }

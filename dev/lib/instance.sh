@@ -15,7 +15,7 @@
 # run, NAME, DIR, KIND, ENGINE, BASE (first of eight ports) and PASSWORD are set.
 # ENGINE is process, or compose where Docker has to stand in for packages.
 
-kinds=(postgres pgbouncer rabbitmq rabbitmq4 rocketmq4 rocketmq5)
+kinds=(postgres pgbouncer rabbitmq rabbitmq4 rocketmq4 rocketmq5 redis)
 
 call() {
 	local function=$1

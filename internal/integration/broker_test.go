@@ -104,7 +104,7 @@ func (s *system) survive(t testing.TB, outage func()) (back time.Time) {
 		back = time.Now()
 		await(t.Context(), 3*time.Second)
 	})
-	s.awaitDone(t, 40*time.Second)
+	s.awaitDone(t, 90*time.Second)
 	v := s.requireKept(t, promised)
 	require.Greater(t, v.Closed, 100)
 	require.NotZero(t, s.via(t, "sweep"), "the sweep stood in")
