@@ -66,7 +66,8 @@ type Task struct {
 }
 
 // Window asks for the tasks whose remaining time lies in [From, To), to travel
-// at Level (see [Send]), at most Limit of them.
+// at Level (see [Send]), at most Limit of them: the nearest where Level is
+// LevelTimer, else the farthest, since the nearest are about to slip out.
 type Window struct {
 	Level    int
 	From, To time.Duration

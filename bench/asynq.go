@@ -30,7 +30,7 @@ const (
 func (*asynqPeer) name() string { return asynqName }
 
 func (a *asynqPeer) start(_ context.Context, db *database) error {
-	redis, err := asynq.ParseRedisURI(os.Getenv("BIDE_BENCH_REDIS_URL"))
+	redis, err := asynq.ParseRedisURI(os.Getenv("BIDE_TEST_REDIS_URL"))
 	if err != nil {
 		return err
 	}

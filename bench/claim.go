@@ -99,8 +99,8 @@ func pend(ctx context.Context, db *database, n int) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO bide.delay_task (biz_type, biz_id, fire_at, run_at)
-			SELECT 'measure', n::text, at, at FROM generate_series(1, $1::int) n, LATERAL (SELECT now() + n * $2::interval) AS t (at)`, n, claimSpacing)
+		_, err := tx.Exec(ctx, `INSERT INTO bide.delay_task (biz_type, biz_id, fire_at)
+			SELECT 'measure', n::text, now() + n * $2::interval FROM generate_series(1, $1::int) n`, n, claimSpacing)
 		return err
 	})
 	if err != nil {

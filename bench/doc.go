@@ -21,5 +21,5 @@
 // and draws them; bars then judge the ratios, one line each, last.
 //
 // Servers are found by BIDE_DATABASE_URL, BIDE_RABBITMQ_URL,
-// BIDE_ROCKETMQ_NAME_SERVERS and BIDE_BENCH_REDIS_URL.
+// BIDE_ROCKETMQ_NAME_SERVERS and BIDE_TEST_REDIS_URL.
 package main

@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// sustained is how long a rate must last to count.
-const sustained = 3 * time.Second
-
 const rawRocketName = "raw rocketmq"
 
 // measureRelay compares confirmed publishing, the brokers' raw clients first,
@@ -86,9 +83,9 @@ func (b *bench) relayed(ctx context.Context, label string, raw float64) error {
 		return err
 	}
 	defer s.stop()
-	n := int(1.5 * raw * 3 * sustained.Seconds())
-	n = min(n, 5*b.messages)
-	spread := float64(n) / (1.5 * raw)
+	const overload, lasting = 1.5, 3
+	spread := lasting * b.sustained.Seconds()
+	n := int(overload * raw * spread)
 	_, err = db.Exec(ctx, `INSERT INTO bide.delay_task (biz_type, biz_id, fire_at)
 		SELECT 'measure', n::text, now() + interval '20 s' + n * ($2::float8 / $1) * interval '1 s' FROM generate_series(1, $1::int) n`, n, spread)
 	if err != nil {
@@ -97,7 +94,7 @@ func (b *bench) relayed(ctx context.Context, label string, raw float64) error {
 	if err := s.launch(ctx, "producer"); err != nil {
 		return err
 	}
-	rate, err := fastest(ctx, s.processes[0].listen, n)
+	rate, err := fastest(ctx, s.processes[0].listen, n, b.sustained)
 	if err != nil {
 		return err
 	}
@@ -108,7 +105,7 @@ func (b *bench) relayed(ctx context.Context, label string, raw float64) error {
 // fastest samples the producer's count of confirmed messages until nothing has
 // been added for some time, and returns the best rate that was sustained, or of
 // the whole where that is shorter.
-func fastest(ctx context.Context, listen string, total int) (float64, error) {
+func fastest(ctx context.Context, listen string, total int, sustained time.Duration) (float64, error) {
 	type sample struct {
 		at    time.Time
 		count float64

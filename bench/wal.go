@@ -110,7 +110,7 @@ func (b *bench) logTasks(ctx context.Context, db *database, who, finished string
 	if err != nil {
 		return err
 	}
-	time.Sleep(1500 * time.Millisecond) // backends report their counts every second
+	time.Sleep(11 * time.Second) // idle backends report their counts after ten
 	walAfter, versionsAfter, err := written(ctx, db)
 	if err != nil {
 		return err

@@ -68,14 +68,23 @@ func TestClaimOfNothing(t *testing.T) {
 	require.Zero(t, value[int](f, "SELECT count(*) FROM bide.relay_batch"))
 }
 
-func TestClaimTakesTheNearestFirst(t *testing.T) {
+// Timers take the nearest first; a level, whose window is narrow, the farthest:
+// the nearest would slip out of it before they are sent.
+func TestClaimTakesInOrder(t *testing.T) {
 	t.Parallel()
-	f := setUp(t)
-	f.exec(`INSERT INTO bide.delay_task (biz_type, biz_id, fire_at)
-		SELECT 'a', n::text, now() + (100 - n) * interval '1 minute' FROM generate_series(1, 60) AS n`)
-	window := bide.Window{Level: 1, From: 0, To: 2 * time.Hour, Limit: 5}
-	require.Equal(t, []int64{56, 57, 58, 59, 60}, claimedIDs(f.claim(window)))
-	require.Equal(t, []int64{51, 52, 53, 54, 55}, claimedIDs(f.claim(window)))
+	for level, want := range map[int][2][]int64{
+		bide.LevelTimer: {{56, 57, 58, 59, 60}, {51, 52, 53, 54, 55}},
+		bide.LevelNone:  {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}},
+		3:               {{1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}},
+	} {
+		f := setUp(t)
+		f.exec(`INSERT INTO bide.delay_task (biz_type, biz_id, fire_at)
+			SELECT 'a', n::text, now() + (100 - n) * interval '1 minute' FROM generate_series(1, 60) AS n`)
+		window := bide.Window{Level: level, From: 0, To: 2 * time.Hour, Limit: 5}
+		for _, ids := range want {
+			require.Equal(t, ids, claimedIDs(f.claim(window)), "level %d", level)
+		}
+	}
 }
 
 // An edge belongs to one of two windows that touch, whatever the clock does.

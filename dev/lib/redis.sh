@@ -24,6 +24,6 @@ redis_ready() { is_listening "$BASE"; }
 
 redis_report() { printf 'URL=%s\n' "redis://:$PASSWORD@127.0.0.1:$BASE/0"; }
 
-redis_environment() { export_line BIDE_BENCH_REDIS_URL "redis://:$PASSWORD@127.0.0.1:$BASE/0"; }
+redis_environment() { export_line BIDE_TEST_REDIS_URL "redis://:$PASSWORD@127.0.0.1:$BASE/0"; }
 
 redis_ctl() { REDISCLI_AUTH=$PASSWORD redis-cli -h 127.0.0.1 -p "$BASE" "$@"; }

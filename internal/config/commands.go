@@ -49,7 +49,7 @@ type Worker struct {
 	Listen       string        `envconfig:"BIDE_LISTEN" default:"127.0.0.1:9465" desc:"Address of /healthz, /readyz and /metrics. They give nothing away."`
 	HandlersFile string        `envconfig:"BIDE_HANDLERS_FILE" default:"handlers.yaml" desc:"YAML file that maps each biz_type to its statement; see docs/handlers.md."`
 	Executions   int           `envconfig:"BIDE_EXECUTIONS" default:"4" desc:"Transactions at once, 1 to 64, half of them at most for one biz_type. The pool holds two connections for each and four more."`
-	BatchWait    time.Duration `envconfig:"BIDE_BATCH_WAIT" default:"3ms" desc:"How long a due task waits for others to share its transaction, a duration of 1ms to 1s."`
+	BatchWait    time.Duration `envconfig:"BIDE_BATCH_WAIT" default:"2ms" desc:"How long a due task waits for others to share its transaction, a duration of 1ms to 1s."`
 	SweepEvery   time.Duration `envconfig:"BIDE_SWEEP_INTERVAL" default:"0s" desc:"Pause between two scans for overdue tasks, a duration of 10ms to 10s. 0s stands for 100ms, or 50ms without a broker."`
 	SweepGrace   time.Duration `envconfig:"BIDE_SWEEP_GRACE" default:"3s" desc:"How long a task that was handed to a broker may be overdue before the sweep takes it, a duration of 250ms to 1h."`
 	MaxAttempts  int           `envconfig:"BIDE_MAX_ATTEMPTS" default:"10" desc:"Failed executions after which a task is FAILED, 1 to 1000."`

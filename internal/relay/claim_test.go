@@ -86,20 +86,20 @@ func TestAFullClaimIsFollowedAtOnce(t *testing.T) {
 	})
 }
 
-// One window is being confirmed, one is ready to follow it, and no more. The
-// next is claimed as soon as there is room.
+// Four windows are in hand, and no more. The next is claimed as soon as there is
+// room.
 func TestClaimsGoOnWhileOthersArePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCarrier()
 		c.takes = 30 * time.Millisecond
-		r := begin(t, Config{}, newBook(1200, 1340*time.Millisecond), c)
+		r := begin(t, Config{}, newBook(2400, 1340*time.Millisecond), c)
 		pass(29 * time.Millisecond)
-		require.Len(t, r.carried(false), 512)
+		require.Len(t, r.carried(false), 1024)
 		pass(time.Millisecond)
-		require.Len(t, r.carried(false), 1024, "long before the next poll")
+		require.Len(t, r.carried(false), 2048, "long before the next poll")
 		pass(100 * time.Millisecond)
-		require.Equal(t, 1200, r.sent())
-		require.Equal(t, 2*threeLevels.Window, r.atMost)
+		require.Equal(t, 2400, r.sent())
+		require.Equal(t, 4*threeLevels.Window, r.atMost)
 	})
 }
 
@@ -112,7 +112,7 @@ func TestALevelWithoutRoomIsLeftOut(t *testing.T) {
 		pass(poll)
 		claims := r.of("claim")
 		require.Equal(t, []int{0, 2}, levelsOf(claims[len(claims)-1]))
-		require.Equal(t, 512, r.sent())
+		require.Equal(t, 1024, r.sent())
 	})
 }
 

@@ -14,8 +14,9 @@ import (
 // level is quarantined.
 type gates struct {
 	plan []levels.Window
-	// window is the most tasks to claim at once for one level. Twice as many
-	// may be in hand: one window being confirmed and one ready to follow it.
+	// window is the most tasks to claim at once for one level. Four times as
+	// many may be in hand: one window being confirmed, one ready to follow it,
+	// and those being claimed and settled.
 	window   int
 	observer Observer
 
@@ -47,7 +48,7 @@ func (g *gates) windows() []bide.Window {
 		if g.closed[w.Level] {
 			continue
 		}
-		room := min(2*g.window-g.inHand[w.Level], g.window)
+		room := min(4*g.window-g.inHand[w.Level], g.window)
 		if room <= 0 {
 			g.short = true
 			continue

@@ -5,7 +5,7 @@
 //	arrive   parse; a foreign, garbled or probing message is acknowledged
 //	peek     look the task up, many at a time: gone, rescheduled, early?
 //	hold     wait out the last stretch, the message unacknowledged
-//	lane     gather due tasks of one type, up to a batch or 3 ms
+//	lane     gather due tasks of one type, up to a batch or 2 ms
 //	execute  one transaction: lock, recheck, act, move to history
 //	ack      only after the commit
 //

@@ -42,10 +42,13 @@ func begin(t *testing.T, cfg Config, b *book, l *line) *rig {
 	return r
 }
 
+// company is how long a task waits for others, in every test.
+const company = 3 * time.Millisecond
+
 // launch starts a worker that the caller stops.
 func launch(cfg Config, b *book, l *line) *rig {
 	r := &rig{book: b, line: l, tally: newTally()}
-	cfg.Ledger = thisLedger
+	cfg.Ledger, cfg.BatchWait = thisLedger, company
 	r.worker = New(cfg, b, b, nil, r.tally, slog.New(slog.DiscardHandler))
 	if l != nil {
 		r.worker = New(cfg, b, b, l, r.tally, slog.New(slog.DiscardHandler))

@@ -23,7 +23,7 @@ type Config struct {
 	// Executions is how many transactions run at once, half of them at most
 	// for one type. Defaults to 4.
 	Executions int
-	// BatchWait is how long a due task waits for company. Defaults to 3 ms.
+	// BatchWait is how long a due task waits for company. Defaults to 2 ms.
 	BatchWait time.Duration
 	// SweepEvery is the pause between two scans that found little. Defaults
 	// to 100 ms, 50 ms without a broker.
@@ -46,7 +46,7 @@ func (c Config) withDefaults(broker bool) Config {
 		sweepEvery = 50 * time.Millisecond
 	}
 	c.SweepEvery = cmp.Or(c.SweepEvery, sweepEvery)
-	c.BatchWait = cmp.Or(c.BatchWait, 3*time.Millisecond)
+	c.BatchWait = cmp.Or(c.BatchWait, 2*time.Millisecond)
 	c.Grace = cmp.Or(c.Grace, 3*time.Second)
 	c.Drain = cmp.Or(c.Drain, 8*time.Second)
 	return c
