@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -51,11 +52,12 @@ func run() int {
 
 func measure(ctx context.Context, args []string) error {
 	var short bool
-	var bin, out string
+	var bin, out, rates string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&short, "short", false, "smaller sizes and one run each: to see that it works, not to judge by")
 	flags.StringVar(&bin, "bin", "bin", "directory of the executables producer and consumer")
 	flags.StringVar(&out, "out", "", "directory for results.json and the pictures; none by default")
+	flags.StringVar(&rates, "rates", "", "tasks per second of the lateness, such as 200,1000,2000")
 	flags.Usage = func() {
 		_, _ = fmt.Fprintf(flags.Output(), "usage: bench [flags] [MEASUREMENT...]\nmeasurements, all by default: %s\n", strings.Join(names(), " "))
 		flags.PrintDefaults()
@@ -66,6 +68,9 @@ func measure(ctx context.Context, args []string) error {
 	b := &bench{size: full, bin: bin, record: newRecord()}
 	if short {
 		b.size = brief
+	}
+	if err := b.setRates(rates); err != nil {
+		return err
 	}
 	chosen, err := choose(flags.Args())
 	if err != nil {
@@ -86,6 +91,21 @@ func measure(ctx context.Context, args []string) error {
 		}
 	}
 	judge(os.Stdout, b)
+	return nil
+}
+
+func (b *bench) setRates(text string) error {
+	if text == "" {
+		return nil
+	}
+	b.rates = nil
+	for rate := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(rate)
+		if err != nil || n < 1 {
+			return fmt.Errorf("rate %q: want a number of tasks per second, at least 1", rate)
+		}
+		b.rates = append(b.rates, n)
+	}
 	return nil
 }
 

@@ -112,7 +112,7 @@ func fastest(ctx context.Context, listen string, total int, sustained time.Durat
 	}
 	var samples []sample
 	var best float64
-	for quiet := time.Now(); time.Since(quiet) < 30*time.Second; {
+	for quiet := time.Now(); time.Since(quiet) < 15*time.Second; {
 		count, err := confirmed(listen)
 		if err != nil {
 			return 0, err

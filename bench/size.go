@@ -26,10 +26,10 @@ type size struct {
 const judgedRate = 1000
 
 var full = size{
-	repeat: 3, rates: []int{200, judgedRate, 2000}, load: 15 * time.Second, peers: 2,
+	repeat: 3, rates: []int{200, judgedRate, 2000}, load: 10 * time.Second, peers: 2,
 	messages: 60_000, sustained: 3 * time.Second, drained: 30_000,
 	few: 100_000, many: 10_000_000, passed: 1_000_000,
-	logged: 20_000, midnight: 1_000_000, orders: 100_000, held: 10_000, idle: 30 * time.Second,
+	logged: 20_000, midnight: 1_000_000, orders: 100_000, held: 10_000, idle: 15 * time.Second,
 }
 
 var brief = size{

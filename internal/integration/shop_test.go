@@ -155,12 +155,6 @@ func (s *shop) leftovers() (text string) {
 	return text
 }
 
-// awaitState waits until n live tasks are in the state.
-func (s *shop) awaitState(t testing.TB, within time.Duration, n int, state string) {
-	t.Helper()
-	s.await(t, within, n, "SELECT count(*) FROM bide.delay_task WHERE status = $1::bide.task_state", state)
-}
-
 // via counts the finished tasks that came this way.
 func (s *shop) via(t testing.TB, via string) int {
 	t.Helper()
