@@ -178,7 +178,7 @@ func TestStandInForPackagesLoads(t *testing.T) {
 	require.NoError(t, err)
 	project, err := options.LoadProject(t.Context())
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"postgres", "pgbouncer", "rabbitmq"}, project.ServiceNames())
+	require.ElementsMatch(t, []string{"postgres", "pgbouncer", "rabbitmq", "redis"}, project.ServiceNames())
 	for name, service := range project.Services {
 		require.Equal(t, "host", service.NetworkMode, name)
 		require.NotNil(t, service.HealthCheck, name)
