@@ -15,18 +15,30 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/rlog"
 )
 
-const bareRocketName = "bare rocketmq timers"
+const (
+	bareTimersName = "bare rocketmq timers"
+	bareLevelName  = "bare rocketmq level"
+	// bareLevel is RocketMQ's second level, 5 s: a message sent by it is due then.
+	bareLevel      = 2
+	bareLevelDelay = 5 * time.Second
+)
 
 // bareRocket is RocketMQ with its own client: timers that are due at any
-// millisecond.
+// millisecond, or the level of 5 s.
 type bareRocket struct {
 	clock
+	levels   bool
 	topic    string
 	producer rocketmq.Producer
 	consumer rocketmq.PushConsumer
 }
 
-func (*bareRocket) name() string { return bareRocketName }
+func (b *bareRocket) name() string {
+	if b.levels {
+		return bareLevelName
+	}
+	return bareTimersName
+}
 
 // start sends one message, which makes the topic.
 func (b *bareRocket) start(ctx context.Context, _ *database) (err error) {
@@ -70,8 +82,14 @@ func (b *bareRocket) schedule(ctx context.Context, _ int64, due []time.Time) err
 		places <- struct{}{}
 		senders.Go(func() {
 			defer func() { <-places }()
-			m := primitive.NewMessage(b.topic, strconv.AppendInt(nil, at.UnixMicro(), 10))
-			m.WithDelayTimestamp(at)
+			m := primitive.NewMessage(b.topic, nil)
+			if b.levels {
+				at = time.Now().Add(bareLevelDelay)
+				m.WithDelayTimeLevel(bareLevel)
+			} else {
+				m.WithDelayTimestamp(at)
+			}
+			m.Body = strconv.AppendInt(nil, at.UnixMicro(), 10)
 			if _, err := b.producer.SendSync(ctx, m); err != nil {
 				failed <- err
 			}

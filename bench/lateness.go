@@ -50,6 +50,7 @@ func (b *bench) contestants() []func() contestant {
 		func() contestant { return &asynqPeer{} },
 		func() contestant { return &watermillPeer{} },
 		func() contestant { return &bareRocket{} },
+		func() contestant { return &bareRocket{levels: true} },
 		func() contestant { return &bareRabbit{queueType: "quorum"} },
 	)
 }

@@ -53,11 +53,13 @@ func run() int {
 func measure(ctx context.Context, args []string) error {
 	var short bool
 	var bin, out, rates string
+	var repeat int
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.BoolVar(&short, "short", false, "smaller sizes and one run each: to see that it works, not to judge by")
 	flags.StringVar(&bin, "bin", "bin", "directory of the executables producer and consumer")
 	flags.StringVar(&out, "out", "", "directory for results.json and the pictures; none by default")
 	flags.StringVar(&rates, "rates", "", "tasks per second of the lateness, such as 200,1000,2000")
+	flags.IntVar(&repeat, "repeat", 0, "runs of each measurement; by default 3, or 1 with -short, and of a peer's lateness 2")
 	flags.Usage = func() {
 		_, _ = fmt.Fprintf(flags.Output(), "usage: bench [flags] [MEASUREMENT...]\nmeasurements, all by default: %s\n", strings.Join(names(), " "))
 		flags.PrintDefaults()
@@ -68,6 +70,9 @@ func measure(ctx context.Context, args []string) error {
 	b := &bench{size: full, bin: bin, record: newRecord()}
 	if short {
 		b.size = brief
+	}
+	if repeat > 0 {
+		b.repeat, b.peers = repeat, repeat
 	}
 	if err := b.setRates(rates); err != nil {
 		return err
@@ -83,13 +88,14 @@ func measure(ctx context.Context, args []string) error {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		b.record.print(os.Stdout, m.name)
-	}
-	fmt.Printf("\n%s in %s\n", b.record.Machine, time.Since(began).Round(time.Second))
-	if out != "" {
+		if out == "" {
+			continue
+		}
 		if err := b.record.save(filepath.Clean(out)); err != nil {
 			return fmt.Errorf("write the results: %w", err)
 		}
 	}
+	fmt.Printf("\n%s in %s\n", b.record.Machine, time.Since(began).Round(time.Second))
 	judge(os.Stdout, b)
 	return nil
 }
