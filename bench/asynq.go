@@ -4,11 +4,11 @@ import (
 	"context"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 )
 
 // asynqPeer is asynq on Redis. It looks for due tasks every 100 ms instead of
@@ -55,21 +55,16 @@ func (a *asynqPeer) schedule(ctx context.Context, first int64, due []time.Time) 
 	if err != nil {
 		return err
 	}
-	var clients sync.WaitGroup
-	places, failed := make(chan struct{}, 32), make(chan error, len(due))
+	var enqueuing errgroup.Group
+	enqueuing.SetLimit(32)
 	for i, at := range due {
-		places <- struct{}{}
-		clients.Go(func() {
-			defer func() { <-places }()
+		enqueuing.Go(func() error {
 			task := asynq.NewTask(asynqEffect, strconv.AppendInt(nil, first+int64(i), 10))
-			if _, err := a.client.EnqueueContext(ctx, task, asynq.ProcessAt(at), asynq.Queue(a.queue)); err != nil {
-				failed <- err
-			}
+			_, err := a.client.EnqueueContext(ctx, task, asynq.ProcessAt(at), asynq.Queue(a.queue))
+			return err
 		})
 	}
-	clients.Wait()
-	close(failed)
-	return <-failed
+	return enqueuing.Wait()
 }
 
 func (a *asynqPeer) stop() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
@@ -13,6 +12,7 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 	"github.com/apache/rocketmq-client-go/v2/producer"
 	"github.com/apache/rocketmq-client-go/v2/rlog"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -76,12 +76,10 @@ func (b *bareRocket) start(ctx context.Context, _ *database) (err error) {
 
 // schedule sends from 64 places.
 func (b *bareRocket) schedule(ctx context.Context, _ int64, due []time.Time) error {
-	var senders sync.WaitGroup
-	places, failed := make(chan struct{}, 64), make(chan error, len(due))
+	var sending errgroup.Group
+	sending.SetLimit(64)
 	for _, at := range due {
-		places <- struct{}{}
-		senders.Go(func() {
-			defer func() { <-places }()
+		sending.Go(func() error {
 			m := primitive.NewMessage(b.topic, nil)
 			if b.levels {
 				at = time.Now().Add(bareLevelDelay)
@@ -90,14 +88,11 @@ func (b *bareRocket) schedule(ctx context.Context, _ int64, due []time.Time) err
 				m.WithDelayTimestamp(at)
 			}
 			m.Body = strconv.AppendInt(nil, at.UnixMicro(), 10)
-			if _, err := b.producer.SendSync(ctx, m); err != nil {
-				failed <- err
-			}
+			_, err := b.producer.SendSync(ctx, m)
+			return err
 		})
 	}
-	senders.Wait()
-	close(failed)
-	return <-failed
+	return sending.Wait()
 }
 
 func (b *bareRocket) stop() {

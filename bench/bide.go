@@ -16,11 +16,10 @@ const handlers = `handlers:
     sql: UPDATE bench.effect SET at = clock_timestamp() WHERE id = ANY($1) AND at IS NULL RETURNING id
 `
 
-// system is Bide with one producer and some consumers.
+// system is Bide with one producer and one consumer.
 type system struct {
 	bin, label string
 	env        []string
-	consumers  int
 	handlers   string
 
 	db        *database
@@ -45,7 +44,7 @@ func newSystem(bin, label string) *system {
 		levels4: {"BIDE_BROKER=rocketmq", "BIDE_ROCKETMQ_MODE=levels"},
 		alone:   {"BIDE_BROKER=none"},
 	}
-	return &system{bin: bin, label: label, env: env[label], consumers: 1, handlers: handlers}
+	return &system{bin: bin, label: label, env: env[label], handlers: handlers}
 }
 
 func (s *system) name() string { return s.label }
@@ -55,11 +54,7 @@ func (s *system) start(ctx context.Context, db *database) error {
 	if err := s.prepare(ctx, db); err != nil {
 		return err
 	}
-	names := []string{"producer"}
-	for range s.consumers {
-		names = append(names, "consumer")
-	}
-	for _, name := range names {
+	for _, name := range []string{"producer", "consumer"} {
 		if err := s.launch(ctx, name); err != nil {
 			s.stop()
 			return err

@@ -43,15 +43,11 @@ func (b *bench) rawBurst(ctx context.Context) (float64, error) {
 // instant places tasks due at one instant, and notes the rate from then to the
 // last effect, the lateness, and the services' memory.
 func (b *bench) instant(ctx context.Context, measurement string, s *system, n int) error {
-	db, err := newDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.drop()
-	if err := s.start(ctx, db); err != nil {
-		return err
-	}
-	defer s.stop()
+	return running(ctx, s, func(db *database) error { return b.drainInstant(ctx, measurement, s, db, n) })
+}
+
+// drainInstant measures a system that runs.
+func (b *bench) drainInstant(ctx context.Context, measurement string, s *system, db *database, n int) error {
 	const chunk = 10_000
 	// Inserting takes about 30 s per million, twice that when it goes badly.
 	due := time.Now().Add(mostDelay + time.Duration(n)*60*time.Microsecond).Truncate(time.Second)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -15,6 +16,20 @@ type contestant interface {
 	// schedule hands over tasks that are due at the times, numbered from first.
 	schedule(ctx context.Context, first int64, due []time.Time) error
 	stop()
+}
+
+// running calls f while a contestant runs on a database of its own.
+func running(ctx context.Context, c contestant, f func(*database) error) error {
+	db, err := newDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.drop()
+	if err := c.start(ctx, db); err != nil {
+		return fmt.Errorf("%s: %w", c.name(), err)
+	}
+	defer c.stop()
+	return f(db)
 }
 
 // timekeeper is a contestant that measures by itself, having no effect in the

@@ -37,23 +37,9 @@ func measureCost(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// running gives f services and their database.
-func (b *bench) running(ctx context.Context, label string, f func(*system) error) error {
-	db, err := newDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.drop()
-	s := newSystem(b.bin, label)
-	if err := s.start(ctx, db); err != nil {
-		return err
-	}
-	defer s.stop()
-	return f(s)
-}
-
 func (b *bench) idleCost(ctx context.Context, label string) error {
-	return b.running(ctx, label, func(s *system) error {
+	s := newSystem(b.bin, label)
+	return running(ctx, s, func(*database) error {
 		time.Sleep(settling)
 		return b.spent(s, "idle", func() error {
 			time.Sleep(b.idle)
@@ -63,7 +49,8 @@ func (b *bench) idleCost(ctx context.Context, label string) error {
 }
 
 func (b *bench) loadCost(ctx context.Context) error {
-	return b.running(ctx, quorum, func(s *system) error {
+	s := newSystem(b.bin, quorum)
+	return running(ctx, s, func(*database) error {
 		return b.spent(s, fmt.Sprintf("at %d/s", judgedRate), func() error {
 			n, err := place(ctx, s, judgedRate, b.load)
 			if err != nil {
@@ -95,7 +82,8 @@ func (b *bench) spent(s *system, when string, f func() error) error {
 
 // heldCost has one consumer hold many messages that are due at one later moment.
 func (b *bench) heldCost(ctx context.Context) error {
-	return b.running(ctx, quorum, func(s *system) error {
+	s := newSystem(b.bin, quorum)
+	return running(ctx, s, func(*database) error {
 		return b.spent(s, fmt.Sprintf("%d held", b.held), func() error {
 			if err := s.sendHeld(ctx, b.held); err != nil {
 				return err

@@ -21,19 +21,22 @@ CREATE TABLE bench.effect (id bigint PRIMARY KEY, fire_at timestamptz NOT NULL, 
 
 // database is one that a measurement has for itself.
 type database struct {
-	admin, name string
+	admin string
 	*pgxpool.Pool
 }
 
-const databaseName = "bide_bench"
+const (
+	databaseName = "bide_bench"
+	dropDatabase = "DROP DATABASE IF EXISTS " + databaseName + " WITH (FORCE)"
+)
 
 // newDatabase makes a database with the table of effects.
 func newDatabase(ctx context.Context) (*database, error) {
-	d := &database{admin: os.Getenv("BIDE_DATABASE_URL"), name: databaseName}
+	d := &database{admin: os.Getenv("BIDE_DATABASE_URL")}
 	if d.admin == "" {
 		return nil, errors.New("BIDE_DATABASE_URL is not set")
 	}
-	if err := d.administer(ctx, "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)", "CREATE DATABASE "+d.name, "CHECKPOINT"); err != nil {
+	if err := d.administer(ctx, dropDatabase, "CREATE DATABASE "+databaseName, "CHECKPOINT"); err != nil {
 		return nil, err
 	}
 	cfg, err := outbox.PoolConfig(d.url(), 32)
@@ -63,7 +66,7 @@ func (d *database) url() string {
 	if err != nil {
 		return d.admin // refused by whoever connects
 	}
-	u.Path = "/" + d.name
+	u.Path = "/" + databaseName
 	return u.String()
 }
 
@@ -84,7 +87,7 @@ func (d *database) administer(ctx context.Context, statements ...string) error {
 // drop is for the end: it has no error to give that would change a figure.
 func (d *database) drop() {
 	d.Close()
-	_ = d.administer(context.Background(), "DROP DATABASE IF EXISTS "+d.name+" WITH (FORCE)")
+	_ = d.administer(context.Background(), dropDatabase)
 }
 
 // expect inserts effects from one number on, due at the times.

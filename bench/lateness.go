@@ -60,15 +60,11 @@ func latenessOf(rate int) string { return fmt.Sprintf("lateness at %d/s", rate) 
 
 // lateness runs one contestant once.
 func (b *bench) lateness(ctx context.Context, c contestant, rate int) error {
-	db, err := newDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.drop()
-	if err := c.start(ctx, db); err != nil {
-		return fmt.Errorf("%s: %w", c.name(), err)
-	}
-	defer c.stop()
+	return running(ctx, c, func(db *database) error { return b.latenessOn(ctx, db, c, rate) })
+}
+
+// latenessOn measures a contestant that runs.
+func (b *bench) latenessOn(ctx context.Context, db *database, c contestant, rate int) error {
 	n, err := place(ctx, c, rate, b.load)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.name(), err)

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
+	"golang.org/x/sync/errgroup"
 )
 
 // idleHandlers act on nothing, so that what is counted is the queue's own.
@@ -36,38 +36,24 @@ func measureWAL(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) loggedBide(ctx context.Context, label string) error {
-	db, err := newDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.drop()
 	s := newSystem(b.bin, label)
 	s.handlers = idleHandlers
-	if err := s.start(ctx, db); err != nil {
-		return err
-	}
-	defer s.stop()
-	return b.logTasks(ctx, db, label, "bide.delay_task_history", func(n int, due time.Time) error {
-		_, err := db.Exec(ctx, "INSERT INTO bide.delay_task (biz_type, biz_id, fire_at) VALUES ('measure', $1::int::text, $2)", n, due)
-		return err
+	return running(ctx, s, func(db *database) error {
+		return b.logTasks(ctx, db, label, "bide.delay_task_history", func(n int, due time.Time) error {
+			_, err := db.Exec(ctx, "INSERT INTO bide.delay_task (biz_type, biz_id, fire_at) VALUES ('measure', $1::int::text, $2)", n, due)
+			return err
+		})
 	})
 }
 
 func (b *bench) loggedRiver(ctx context.Context) error {
-	db, err := newDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.drop()
 	r := &riverPeer{idle: true}
-	if err := r.start(ctx, db); err != nil {
-		return err
-	}
-	defer r.stop()
-	return b.logTasks(ctx, db, riverName, "river_job WHERE state = 'completed'", func(n int, due time.Time) error {
-		return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-			_, err := r.client.InsertTx(ctx, tx, effectJob{int64(n)}, &river.InsertOpts{ScheduledAt: due})
-			return err
+	return running(ctx, r, func(db *database) error {
+		return b.logTasks(ctx, db, riverName, "river_job WHERE state = 'completed'", func(n int, due time.Time) error {
+			return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+				_, err := r.client.InsertTx(ctx, tx, effectJob{int64(n)}, &river.InsertOpts{ScheduledAt: due})
+				return err
+			})
 		})
 	})
 }
@@ -82,27 +68,14 @@ func (b *bench) logTasks(ctx context.Context, db *database, who, finished string
 	if err != nil {
 		return err
 	}
-	numbers, failed := make(chan int), make(chan error, applications)
-	var running sync.WaitGroup
-	for range applications {
-		running.Go(func() {
-			for n := range numbers {
-				if err := schedule(n, time.Now().Add(leastDelay)); err != nil {
-					failed <- err
-					return
-				}
-			}
-		})
-	}
+	var scheduling errgroup.Group
+	scheduling.SetLimit(applications)
 	for n := range b.logged {
-		select {
-		case numbers <- n:
-		case err := <-failed:
-			return err
-		}
+		scheduling.Go(func() error { return schedule(n, time.Now().Add(leastDelay)) })
 	}
-	close(numbers)
-	running.Wait()
+	if err := scheduling.Wait(); err != nil {
+		return err
+	}
 	err = poll(ctx, 2*time.Minute, "the tasks to end", func() (bool, error) {
 		n, err := db.number(ctx, "SELECT count(*)::float8 FROM "+finished)
 		return n >= float64(b.logged), err

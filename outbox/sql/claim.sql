@@ -1,5 +1,5 @@
 -- One statement claims for all windows: lock, mark SENT, journal.
--- $1 levels, $2 and $3 the windows' edges in microseconds of remaining time,
+-- $1 levels (bide.LevelTimer is -1), $2 and $3 the windows' edges in microseconds of remaining time,
 -- $4 the most to take for each.
 --
 -- A fixed delay has a narrow window, and a task that slips out of it goes by a
